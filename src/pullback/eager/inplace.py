@@ -1,0 +1,200 @@
+"""In-place operations (layer 3): change the memory, then give the tensor its new history."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.config import MODE, NO_GRAD
+from pullback.core import dtypes
+from pullback.core.callsite import with_site
+from pullback.core.primitive import Primitive, RuleSpec
+from pullback.core.quiet import quiet
+from pullback.eager.apply import failed, lift, promote, record
+from pullback.eager.tensor import Tensor, bump_version, wrap
+from pullback.eager.view import STALE, apply_chain, rebase
+from pullback.errors import DtypeError, GraphError, ShapeError
+from pullback.ops.broadcast import zeros_like
+from pullback.typing import Params
+
+
+def check_writable(target: Tensor, mask: int) -> None:
+    """PyTorch's refusals; nothing has been touched yet."""
+    if MODE.get() & NO_GRAD:
+        return
+    rare = target._rare
+    base = rare.base if rare is not None else None
+    if target._requires_grad and target.is_leaf:
+        raise GraphError(
+            with_site(
+                "a leaf Variable that requires grad is being used in an in-place operation. "
+                "Change it under torch.no_grad(), or compute a new tensor instead",
+                depth=4,
+            )
+        )
+    if base is not None and rare is not None:
+        if base._requires_grad and base.is_leaf:
+            raise GraphError(
+                with_site(
+                    "a view of a leaf Variable that requires grad is being used in an in-place "
+                    "operation. Change it under torch.no_grad(), or compute a new tensor instead",
+                    depth=4,
+                )
+            )
+        if rare.multi and (target._requires_grad or mask):
+            raise GraphError(
+                with_site(
+                    "Output of a function that returns multiple views is being modified inplace. "
+                    "This view is the output of a function that returns multiple views. Such "
+                    "functions do not allow the output views to be modified inplace. You should "
+                    "replace the inplace operation by an out-of-place one.",
+                    depth=4,
+                )
+            )
+
+
+def check_no_overlap(target: Tensor) -> None:
+    """An expanded tensor shows one element in several places: writing it has no meaning."""
+    data = target._data
+    if type(data) is np.ndarray and 0 in data.strides and data.size > 1:
+        if any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
+            raise GraphError(
+                with_site(
+                    "unsupported operation: more than one element of the written-to tensor refers "
+                    "to a single memory location. Please clone() the tensor before performing the "
+                    "operation.",
+                    depth=4,
+                )
+            )
+
+
+def apply_inplace(
+    primitive: Primitive,
+    args: tuple[Any, ...],
+    params: Params,
+    name: str | None = None,
+) -> Tensor:
+    """Run `primitive` and store its result in `args[0]`; returns that tensor.
+
+    Raises GraphError, ShapeError or DtypeError with every tensor as it was.
+    """
+    target: Tensor = args[0]
+    mask = 0
+    payloads = []
+    for i, a in enumerate(args):
+        payloads.append(a._data if isinstance(a, Tensor) else a)
+        if isinstance(a, Tensor) and a._requires_grad:
+            mask |= 1 << i
+    check_writable(target, mask)
+    check_no_overlap(target)
+    special = any(
+        type(p) is not np.ndarray for p, a in zip(payloads, args, strict=True)
+        if isinstance(a, Tensor)
+    )  # fmt: skip
+    if special:
+        payloads, mask = lift(args, payloads, mask)
+    if primitive.promotion is not None:
+        payloads = promote(primitive, payloads)
+    try:
+        if special:
+            result = primitive(*payloads, **params)
+        else:
+            result = np.asarray(quiet.run(primitive.forward, *payloads, **params))
+    except Exception as error:
+        result = failed(primitive, payloads, params, error)
+    check_result(target, result)
+    recording = mask and not MODE.get() & NO_GRAD and primitive.differentiable
+    if not recording:
+        store(target, result)
+        return target
+    plan = primitive.plan(mask, name, len(args))
+    # Rules that name the changed input itself need it as it was.
+    original = target._data.copy() if not special and 0 in plan.saved_inputs else None
+    store(target, result)
+    out = wrap(target._data)
+    out._counter = target._counter
+    record(plan, args, payloads, params, (out,), saved_first=original)
+    attach(target, out)
+    return target
+
+
+def check_result(target: Tensor, result: Any) -> None:
+    """Shape and dtype of a result that is to be stored in `target`."""
+    if tuple(result.shape) != tuple(target._data.shape):
+        raise ShapeError(
+            with_site(
+                f"output with shape {list(target.shape)} doesn't match the broadcast shape "
+                f"{list(result.shape)}",
+                depth=4,
+            )
+        )
+    have, want = result.dtype, target._data.dtype
+    if have is not want and not dtypes.can_cast(have, want):
+        raise DtypeError(
+            with_site(
+                f"result type {PYTORCH_NAMES[have.name]} can't be cast to the desired output type "
+                f"{PYTORCH_NAMES[want.name]}",
+                depth=4,
+            )
+        )
+
+
+
+PYTORCH_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
+    "int64": "Long", "float16": "Half", "float32": "Float", "float64": "Double",
+    "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
+def store(target: Tensor, result: Any) -> None:
+    """Write a result into a tensor's memory and note the change."""
+    if type(target._data) is np.ndarray:
+        quiet.run(np.copyto, target._data, result, casting="unsafe")
+    else:
+        target._data = result
+    bump_version(target, depth=3)
+
+
+def attach(target: Tensor, out: Tensor) -> None:
+    """Give `target` the history of `out`, and its base and other views theirs."""
+    if not out._requires_grad:
+        return
+    rare = target._rare
+    if rare is None or rare.base is None:
+        target._requires_grad = True
+        rebase(target, out._edge)
+        return
+    base = rare.base
+    value = wrap(target._data)
+    value._requires_grad, value._edge = True, out._edge
+    written = wrap(base._data)
+    mask = 2 | (1 if base._requires_grad else 0)
+    plan = view_write.plan(mask, "CopySlices", 2)
+    record(plan, (base, value), [base._data, value._data], {"chain": rare.chain}, (written,))
+    rebase(base, written._edge)
+    target._edge = STALE
+    target._requires_grad = True
+
+
+def _write(base: Any, value: Any, *, chain: Any) -> Any:
+    out = base.copy()
+    apply_chain(out, chain)[...] = value
+    return out
+
+
+view_write = Primitive(
+    "view_write", _write, kind="linear", inputs=("base", "value"), params=("chain",),
+    vjps={
+        "base": RuleSpec(
+            lambda g, value_shape, chain: view_write(
+                g, zeros_like(apply_chain(g, chain)), chain=chain
+            ),
+            ("value_shape", "chain"),
+        ),
+        "value": RuleSpec(lambda g, chain: apply_chain(g, chain) + 0, ("chain",)),
+    },
+    jvp="linear", node_name="CopySlices",
+    doc="base with the view that chain makes of it replaced by value",
+)  # fmt: skip

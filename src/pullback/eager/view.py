@@ -1,0 +1,95 @@
+"""Views (layer 3): which tensors share memory, and how an in-place change reaches the others.
+
+A view knows its base and the chain of view primitives from the base to itself.  When the base or
+another view is changed in place by a recorded operation, every live view gets a `LazyView` edge:
+its history is then "the chain, applied to the base as it is now", worked out when first asked for.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from pullback.config import MODE
+from pullback.core.primitive import Primitive
+from pullback.eager.node import Node
+from pullback.eager.tensor import LazyEdge, Rare, Tensor, counter_of, rare_of
+from pullback.typing import Params
+
+
+def link_view(
+    out: Tensor, parent: Tensor, primitive: Primitive, params: Params, number: int | None = None
+) -> None:
+    """Note that `out` shows the memory of `parent`, if it does.
+
+    `number` is the output number for primitives with several outputs.
+    """
+    memory = out._data.base
+    source = parent._data
+    if memory is None or (memory is not source and memory is not source.base):
+        return  # the primitive had to copy (a reshape)
+    rare = parent._rare
+    if rare is not None and rare.base is not None:
+        base, chain = rare.base, rare.chain
+    else:
+        base, chain = parent, ()
+    out._counter = counter_of(parent)
+    mine = out._rare = Rare()
+    mine.base = base
+    mine.chain = (*chain, (primitive, params, number))
+    mine.multi = number is not None or (rare is not None and rare.multi)
+    register_view(base, out)
+
+
+def register_view(base: Tensor, view: Tensor) -> None:
+    """Put a view on its base's list, dropping dead ones now and then."""
+    rare = rare_of(base)
+    views = rare.views
+    if views is None:
+        views = rare.views = []
+    elif len(views) >= 32 and not len(views) & (len(views) - 1):  # at powers of two
+        views[:] = [v for v in views if v() is not None]
+    views.append(weakref.ref(view))
+
+
+class LazyView(LazyEdge):
+    """The edge of a view whose base has got a new history."""
+
+    __slots__ = ()
+
+    def resolve(self, tensor: Tensor) -> tuple[Node, int]:
+        """Replay the chain on the base; only the graph of that is used."""
+        rare = tensor._rare
+        assert rare is not None and rare.base is not None
+        token = MODE.set(0)
+        try:
+            replayed = apply_chain(rare.base, rare.chain)
+        finally:
+            MODE.reset(token)
+        edge: tuple[Node, int] = replayed._edge
+        return edge
+
+
+STALE = LazyView()
+
+
+def apply_chain(value: Any, chain: tuple[Any, ...]) -> Any:
+    """The view of `value` (of any kind) that a chain of view primitives makes."""
+    for primitive, params, number in chain:
+        value = primitive(value, **params)
+        if number is not None:
+            value = value[number]
+    return value
+
+
+def rebase(view: Tensor, edge: tuple[Node, int]) -> None:
+    """Give every live view of a changed base a lazy edge; `edge` is the base's new history."""
+    base = view._rare.base if view._rare is not None and view._rare.base is not None else view
+    base._edge = edge
+    base._requires_grad = True
+    views = base._rare.views if base._rare is not None else None
+    for reference in views or ():
+        other = reference()
+        if other is not None:
+            other._edge = STALE
+            other._requires_grad = True

@@ -1,0 +1,47 @@
+"""The exception tree (layer 0): every error of ours is also the builtin that PyTorch raises."""
+
+from __future__ import annotations
+
+
+class PullbackError(Exception):
+    """Base of every error raised on purpose by Pullback."""
+
+
+class GraphError(PullbackError, RuntimeError):
+    """A rule of autograd was broken: what PyTorch reports as RuntimeError."""
+
+
+class ShapeError(PullbackError, RuntimeError):
+    """Shapes that do not fit together (RuntimeError, as in PyTorch)."""
+
+
+class DtypeError(PullbackError, RuntimeError):
+    """A dtype that the operation does not take (RuntimeError, as in PyTorch)."""
+
+
+class UnsupportedError(PullbackError, NotImplementedError):
+    """Something that Pullback does not do; the message names what to do instead."""
+
+
+class TracingError(PullbackError, RuntimeError):
+    """A value was asked for while a function was being transformed or traced."""
+
+
+class ArgumentTypeError(PullbackError, TypeError):
+    """An argument of the wrong type (TypeError, as in PyTorch)."""
+
+
+class ArgumentValueError(PullbackError, ValueError):
+    """An argument of the right type with a value that cannot be used (ValueError)."""
+
+
+class ArgumentRuntimeError(PullbackError, RuntimeError):
+    """An argument value that PyTorch refuses with a RuntimeError."""
+
+
+class DimensionError(PullbackError, IndexError):
+    """A dimension or an index out of range (IndexError, as in PyTorch)."""
+
+
+class GradWarning(UserWarning):
+    """Reading the `.grad` of a tensor that does not keep one."""
