@@ -94,6 +94,7 @@ class Plan:
                 context.append((name, "shapes", None))
             else:  # pragma: no cover  registration refuses such names
                 raise AssertionError(f"{p.name}: unknown name {name}")
+        inputs.sort(key=lambda entry: entry[1])
         self.saved_inputs = tuple(i for _, i in inputs)
         self.saved_outputs = tuple(i for _, i in outputs)
         self.context = tuple((kind, key) for _, kind, key in context)

@@ -31,6 +31,7 @@ _new = object.__new__
 _getframe = sys._getframe
 _mode = MODE.get
 _ndarray = np.ndarray
+_asarray = np.asarray
 _FLOAT32, _FLOAT64 = dtypes.FLOAT32, dtypes.FLOAT64
 NUMBERS = (bool, int, float, complex)
 
@@ -302,7 +303,7 @@ def describe(payload: Any) -> str:
 
 
 # ------------------------------------------------------------------ the hot path
-def save_first(a: Any, b: Any, x: Any, y: Any) -> Any:
+def save_first(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
     """What a node that keeps its first input keeps."""
     counter = a._counter
     if counter is None:
@@ -310,27 +311,36 @@ def save_first(a: Any, b: Any, x: Any, y: Any) -> Any:
     return (x,), ((counter, counter[0]),)
 
 
-def save_second(a: Any, b: Any, x: Any, y: Any) -> Any:
+def save_second(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
     """What a node that keeps its second input keeps."""
+    if type(b) is not Tensor:
+        return (y,), ()
     counter = b._counter
     if counter is None:
         counter = b._counter = [0]
     return (y,), ((counter, counter[0]),)
 
 
-def save_both(a: Any, b: Any, x: Any, y: Any) -> Any:
+def save_both(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
     """What a node that keeps both inputs keeps."""
-    first, second = a._counter, b._counter
+    first = a._counter
     if first is None:
         first = a._counter = [0]
+    if type(b) is not Tensor:
+        return (x, y), ((first, first[0]),)
+    second = b._counter
     if second is None:
         second = b._counter = [0]
-        if a is b:
-            first = second
     return (x, y), ((first, first[0]), (second, second[0]))
 
 
-def save_nothing(a: Any, b: Any, x: Any, y: Any) -> Any:
+def save_output(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
+    """What a node that keeps its output keeps."""
+    counter = out._counter = [0]
+    return (r,), ((counter, 0),)
+
+
+def save_nothing(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
     """What a node that keeps no value keeps."""
     return (), ()
 
@@ -347,162 +357,120 @@ def fast_plan(primitive: Primitive, mask: int, name: str | None, n: int) -> Plan
         return None
     if plan.saved_inputs not in PICKERS or primitive.outputs != 1:
         return None
-    plan.picker = PICKERS[plan.saved_inputs]
+    plan.picker = save_output if plan.saved_outputs else PICKERS[plan.saved_inputs]
     if plan.node_class is None:
         plan.node_class = node_class(plan.name)
     return plan
 
 
-def binary(primitive: Primitive, name: str | None = None, reflected: bool = False) -> Any:
-    """A function of two operands for an elementwise primitive; `reflected` swaps them.
+def binary(primitive: Primitive, name: str | None = None) -> Any:
+    """A function of two operands for an elementwise primitive, usable as an operator.
 
-    Returns NotImplemented for operands that are no numbers and no tensors, for use as an operator.
+    Returns NotImplemented for operands that are no numbers and no tensors.  Everything happens in
+    one frame: a call in between would cost as much as the whole record of the operation.
     """
     forward = primitive.forward
-    plans = [None, *(fast_plan(primitive, m, name, 2) for m in (1, 2, 3))]
-    is_fast = all(p is not None for p in plans[1:]) and isinstance(forward, np.ufunc)
-    needs_float = primitive.promotion == "float"
+    plans: Any = (None, *(fast_plan(primitive, m, name, 2) for m in (1, 2, 3)))
 
-    def call(a: Any, b: Any) -> Any:
-        if type(a) is Tensor and type(b) is Tensor:
-            x = a._data
-            y = b._data
-            if type(x) is _ndarray and type(y) is _ndarray:
-                dtype = x.dtype
-                mode = _mode()
-                if dtype is y.dtype and mode < 2 and (dtype is _FLOAT32 or dtype is _FLOAT64):
-                    try:
-                        r = quiet.run(forward, x, y)
-                    except Exception as error:
-                        r = failed(primitive, [x, y], {}, error)
-                    if type(r) is not _ndarray:
-                        r = np.asarray(r)
-                    out = _new(Tensor)
-                    out._data = r
-                    out._grad = out._rare = out._counter = None
-                    if a._requires_grad:
-                        plan = plans[3] if b._requires_grad else plans[1]
-                    elif b._requires_grad:
-                        plan = plans[2]
-                    else:
-                        out._requires_grad = False
-                        e = a._edge
-                        out._edge = b._edge if e is None else e
-                        return out
-                    if mode:
-                        out._requires_grad = False
-                        mark((out,), "no_grad")
-                        return out
-                    node = _new(plan.node_class)
-                    node.plan = plan
-                    node.saved, node.versions = plan.picker(a, b, x, y)
-                    if plan.saved_outputs:
-                        counter = out._counter = [0]
-                        node.saved = (r,)
-                        node.versions = ((counter, 0),)
-                    e = a._edge
-                    f = b._edge
-                    if plan.mask & 1 and type(e) is not tuple:
-                        e = gradient_edge(a)
-                    if plan.mask & 2 and type(f) is not tuple:
-                        f = gradient_edge(b)
-                    node.edges = (e, f)
-                    node.shape = r.shape
-                    node.dtype = dtype
-                    node.sequence = next_sequence()
-                    frame = _getframe(1)
-                    code = frame.f_code
-                    if INTERNAL.get(code.co_filename, True):
-                        frame = outside(frame)
-                        code = frame.f_code
-                    node.code = code
-                    node.offset = frame.f_lasti
-                    node.extras = None
-                    out._requires_grad = True
-                    out._edge = (node, 0)
-                    return out
-        return apply(primitive, (a, b), EMPTY, name)
-
-    def with_number(a: Any, b: Any) -> Any:
-        """`a` a Tensor; `b` anything else: numbers of the right kind are tried first."""
-        kind = type(b)
-        if (kind is float or kind is int) and type(a) is Tensor:
-            x = a._data
-            mode = _mode()
-            if type(x) is _ndarray and mode < 2:
-                dtype = x.dtype
-                if dtype is _FLOAT32 or dtype is _FLOAT64:
-                    r = quiet.run(forward, b, x) if reflected else quiet.run(forward, x, b)
-                    if type(r) is not _ndarray:
-                        r = np.asarray(r)
-                    out = _new(Tensor)
-                    out._data = r
-                    out._grad = out._rare = out._counter = None
-                    if not a._requires_grad:
-                        out._requires_grad = False
-                        out._edge = a._edge
-                        return out
-                    if mode:
-                        out._requires_grad = False
-                        mark((out,), "no_grad")
-                        return out
-                    plan = plans[2] if reflected else plans[1]
-                    node = _new(plan.node_class)
-                    node.plan = plan
-                    saved = plan.saved_inputs
-                    if not saved:
-                        node.saved, node.versions = (), ()
-                        if plan.saved_outputs:
-                            counter = out._counter = [0]
-                            node.saved = (r,)
-                            node.versions = ((counter, 0),)
-                    else:
-                        operands = (b, x) if reflected else (x, b)
-                        counter = counter_of(a)
-                        own = 1 if reflected else 0
-                        node.saved = tuple([operands[i] for i in saved])
-                        version = (counter, counter[0])
-                        node.versions = tuple([version if i == own else FRESH for i in saved])
-                    e = a._edge
-                    if type(e) is not tuple:
-                        e = gradient_edge(a)
-                    node.edges = (None, e) if reflected else (e, None)
-                    node.shape = r.shape
-                    node.dtype = r.dtype
-                    node.sequence = next_sequence()
-                    frame = _getframe(2)
-                    if INTERNAL.get(frame.f_code.co_filename, True):
-                        frame = outside(frame)
-                    node.code = frame.f_code
-                    node.offset = frame.f_lasti
-                    node.extras = None
-                    out._requires_grad = True
-                    out._edge = (node, 0)
-                    return out
+    def general(a: Any, b: Any) -> Any:
         operand = as_operand(b)
         if operand is NotImplemented:
             return NotImplemented
-        return apply(primitive, (operand, a) if reflected else (a, operand), EMPTY, name)
+        return apply(primitive, (a, operand), EMPTY, name)
 
-    if not is_fast:
-
-        def general(a: Any, b: Any) -> Any:
-            operand = as_operand(b)
-            if operand is NotImplemented:
-                return NotImplemented
-            return apply(primitive, (operand, a) if reflected else (a, operand), EMPTY, name)
-
+    if None in plans[1:]:
         return general
-    del needs_float  # float32 and float64 need no promotion under any policy
-    if reflected:
-        return with_number
 
     def operator(a: Any, b: Any) -> Any:
+        if type(a) is not Tensor:
+            return general(a, b)
+        x = a._data
+        if type(x) is not _ndarray:
+            return general(a, b)
+        dtype = x.dtype
         if type(b) is Tensor:
-            return call(a, b)
-        return with_number(a, b)
+            y = b._data
+            if type(y) is not _ndarray or dtype is not y.dtype:
+                return general(a, b)
+            needs = a._requires_grad + 2 * b._requires_grad
+            f = b._edge
+        elif type(b) is float or type(b) is int:
+            y = CONSTANTS.get((b, dtype))
+            if y is None:
+                y = constant(b, dtype)
+                if y is None:
+                    return general(a, b)
+            needs = a._requires_grad
+            f = None
+        else:
+            return general(a, b)
+        if dtype is not _FLOAT32 and dtype is not _FLOAT64:
+            return general(a, b)
+        try:
+            r = quiet.run(forward, x, y)
+        except Exception as error:
+            r = failed(primitive, [x, y], EMPTY, error)
+        if type(r) is not _ndarray:
+            r = _asarray(r)
+        out = _new(Tensor)
+        out._data = r
+        out._grad = out._rare = out._counter = None
+        if not needs:
+            out._requires_grad = False
+            e = a._edge
+            out._edge = f if e is None else e
+            return out
+        if _mode():
+            out._requires_grad = False
+            mark((out,), "no_grad")
+            return out
+        plan = plans[needs]
+        node = _new(plan.node_class)
+        node.plan = plan
+        node.saved, node.versions = plan.picker(a, b, x, y, out, r)
+        e = a._edge
+        if needs & 1 and type(e) is not tuple:
+            e = gradient_edge(a)
+        if needs & 2 and type(f) is not tuple:
+            f = gradient_edge(b)
+        node.edges = (e, f)
+        node.shape = r.shape
+        node.dtype = dtype
+        node.sequence = next_sequence()
+        frame = _getframe(1)
+        code = frame.f_code
+        if INTERNAL.get(code.co_filename, True):
+            frame = outside(frame)
+            code = frame.f_code
+        node.code = code
+        node.offset = frame.f_lasti
+        node.extras = None
+        out._requires_grad = True
+        out._edge = (node, 0)
+        return out
 
     return operator
+
+
+# Python numbers as 0-d arrays: NumPy takes 0.3 us longer over a float than over an array.
+CONSTANTS: dict[Any, Any] = {}
+
+
+def constant(value: Any, dtype: Any) -> Any:
+    """A number as a 0-d array of a floating dtype, remembered; None where that is not exact."""
+    if dtype is not _FLOAT32 and dtype is not _FLOAT64:
+        return None
+    try:
+        array = _asarray(value, dtype)
+    except OverflowError:
+        return None
+    array.flags.writeable = False
+    # 0.0 and -0.0 are one key but two values, and a NaN is no key at all.
+    if value and value == value:
+        if len(CONSTANTS) >= 1024:
+            CONSTANTS.clear()
+        CONSTANTS[value, dtype] = array
+    return array
 
 
 EMPTY: Params = {}
