@@ -52,9 +52,9 @@ class Plan:
             specs = [primitive.vjp_of(i) for i in wanted]
         names = list(dict.fromkeys(n for s in specs for n in s.names))
         self._lay_out(names, n_inputs)
-        self.rules: tuple[tuple[int, Rule, tuple[int, ...]], ...] = ()
+        self.rules: tuple[tuple[int, Rule, tuple[Any, ...]], ...] = ()
         self.joint: Rule | None = None
-        self.joint_positions: tuple[int, ...] = ()
+        self.joint_positions: tuple[Any, ...] = ()
         if primitive.joint is not None:
             self.joint = specs[0].call
             self.joint_positions = tuple(self._position(n) for n in specs[0].names)
@@ -100,7 +100,9 @@ class Plan:
         self.context = tuple((kind, key) for _, kind, key in context)
         self._names = [n for n, _ in inputs] + [n for n, _ in outputs] + [n for n, _, _ in context]
 
-    def _position(self, name: str) -> int:
+    def _position(self, name: str) -> Any:
+        if self.primitive.variadic and name in self.primitive.inputs:
+            return slice(0, len(self.saved_inputs))  # all of them, as one argument
         return self._names.index(name)
 
     def saved_names(self) -> list[str]:

@@ -113,6 +113,11 @@ def as_payload(value: Any) -> Any:
     return np.asarray(value)
 
 
+def mark_origin(out: Tensor, reason: str) -> None:
+    """Note why `out` requires no grad although what it came from did."""
+    mark((out,), reason)
+
+
 def mark(outs: tuple[Tensor, ...], reason: str) -> None:
     """Note why outputs of tensors that require grad do not."""
     frame = outside(_getframe(2))
@@ -290,7 +295,7 @@ def failed(primitive: Primitive, payloads: list[Any], params: Params, error: Exc
     if isinstance(error, (TypeError, IndexError, ValueError)):
         described = ", ".join(describe(p) for p in payloads)
         raise ArgumentRuntimeError(
-            with_site(f"{primitive.name}: cannot be computed for {described}: {error}", depth=3)
+            with_site(f"{primitive.name}: cannot be computed for {described}: {error}")
         ) from error
     raise error
 
@@ -378,7 +383,7 @@ def binary(primitive: Primitive, name: str | None = None) -> Any:
             return NotImplemented
         return apply(primitive, (a, operand), EMPTY, name)
 
-    if None in plans[1:]:
+    if None in plans[1:] or not primitive.differentiable:
         return general
 
     def operator(a: Any, b: Any) -> Any:
@@ -493,68 +498,62 @@ def unary(primitive: Primitive, name: str | None = None) -> Any:
     """A function of one tensor for an elementwise primitive without parameters."""
     forward = primitive.forward
     plan = fast_plan(primitive, 1, name, 1)
-    if plan is None:
 
-        def general(x: Any) -> Any:
-            return apply(primitive, (as_tensor_argument(primitive, x),), EMPTY, name)
+    def general(x: Any) -> Any:
+        return apply(primitive, (as_tensor_argument(primitive, x),), EMPTY, name)
 
+    if plan is None or not primitive.differentiable:
         return general
-    saves_input = bool(plan.saved_inputs)
-    saves_output = bool(plan.saved_outputs)
     cls = plan.node_class
+    picker = plan.picker
 
     def call(x: Any) -> Any:
-        if type(x) is Tensor:
-            p = x._data
-            if type(p) is _ndarray:
-                dtype = p.dtype
-                mode = _mode()
-                if mode < 2 and (dtype is _FLOAT32 or dtype is _FLOAT64):
-                    r = quiet.run(forward, p)
-                    if type(r) is not _ndarray:
-                        r = np.asarray(r)
-                    out = _new(Tensor)
-                    out._data = r
-                    out._grad = out._rare = out._counter = None
-                    if not x._requires_grad:
-                        out._requires_grad = False
-                        out._edge = x._edge
-                        return out
-                    if mode:
-                        out._requires_grad = False
-                        mark((out,), "no_grad")
-                        return out
-                    node = _new(cls)
-                    node.plan = plan
-                    if saves_output:
-                        counter = out._counter = [0]
-                        node.saved = (r,)
-                        node.versions = ((counter, 0),)
-                    elif saves_input:
-                        counter = x._counter
-                        if counter is None:
-                            counter = x._counter = [0]
-                        node.saved = (p,)
-                        node.versions = ((counter, counter[0]),)
-                    else:
-                        node.saved = node.versions = ()
-                    e = x._edge
-                    if type(e) is not tuple:
-                        e = gradient_edge(x)
-                    node.edges = (e,)
-                    node.shape = r.shape
-                    node.dtype = dtype
-                    node.sequence = next_sequence()
-                    frame = _getframe(1)
-                    if INTERNAL.get(frame.f_code.co_filename, True):
-                        frame = outside(frame)
-                    node.code = frame.f_code
-                    node.offset = frame.f_lasti
-                    node.extras = None
-                    out._requires_grad = True
-                    out._edge = (node, 0)
-                    return out
-        return apply(primitive, (as_tensor_argument(primitive, x),), EMPTY, name)
+        if type(x) is not Tensor:
+            return general(x)
+        p = x._data
+        if type(p) is not _ndarray:
+            return general(x)
+        dtype = p.dtype
+        if dtype is not _FLOAT32 and dtype is not _FLOAT64:
+            return general(x)
+        try:
+            r = quiet.run(forward, p)
+        except Exception as error:
+            r = failed(primitive, [p], EMPTY, error)
+        if type(r) is not _ndarray:
+            r = _asarray(r)
+        out = _new(Tensor)
+        out._data = r
+        out._grad = out._rare = out._counter = None
+        if not x._requires_grad:
+            out._requires_grad = False
+            out._edge = x._edge
+            return out
+        if _mode():
+            out._requires_grad = False
+            mark((out,), "no_grad")
+            return out
+        node = _new(cls)
+        node.plan = plan
+        node.saved, node.versions = picker(x, None, p, None, out, r)
+        e = x._edge
+        if type(e) is not tuple:
+            e = gradient_edge(x)
+        node.edges = (e,)
+        node.shape = r.shape
+        node.dtype = dtype
+        node.sequence = next_sequence()
+        frame = _getframe(1)
+        code = frame.f_code
+        if INTERNAL.get(code.co_filename, True):
+            frame = outside(frame)
+            code = frame.f_code
+        node.code = code
+        node.offset = frame.f_lasti
+        node.extras = None
+        out._requires_grad = True
+        out._edge = (node, 0)
+        return out
 
     return call
 
@@ -566,9 +565,7 @@ def as_tensor_argument(primitive: Primitive, value: Any) -> Any:
     raise ArgumentTypeError(
         with_site(
             f"{primitive.name}(): argument 'input' (position 1) must be Tensor, not "
-            f"{type(value).__name__}",
-            depth=3,
-        )
+            f"{type(value).__name__}")
     )
 
 

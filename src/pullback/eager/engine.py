@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextvars import Context, copy_context
 from heapq import heappop, heappush, heappushpop
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from pullback.config import MODE, NO_GRAD
 from pullback.core.callsite import at
+from pullback.core.quiet import run_pass
 from pullback.eager.node import AccumulateGrad, Extras, Node
 from pullback.eager.tensor import Tensor, wrap, wrap_with_edge
 from pullback.errors import GraphError
@@ -111,23 +111,25 @@ def run(
     Raises GraphError over a freed graph or changed saved values; nodes that ran before the error
     keep what they have done, as in PyTorch.
     """
-    token = MODE.set(MODE.get() & ~NO_GRAD) if create_graph else None
-    user_state = np.geterr()
+    # The pass runs in a context of its own; hooks run in the user's.
+    user = copy_context()
+    if not create_graph:
+        run_pass(Pass(keep_graph, False, request, user).run, roots, cotangents)
+        return
+    token = MODE.set(MODE.get() & ~NO_GRAD)
     try:
-        with np.errstate(all="ignore"):
-            Pass(keep_graph, create_graph, request, user_state).run(roots, cotangents)
+        Pass(keep_graph, True, request, user).run(roots, cotangents)
     finally:
-        if token is not None:
-            MODE.reset(token)
+        MODE.reset(token)
 
 
 class Pass:
     """The state of one pass."""
 
-    __slots__ = ("keep", "create", "request", "counts", "buffers", "heap", "leaves", "user_state")
+    __slots__ = ("keep", "create", "request", "counts", "buffers", "heap", "leaves", "user")
 
     def __init__(
-        self, keep: bool, create: bool, request: Request | None, user_state: Any
+        self, keep: bool, create: bool, request: Request | None, user: Context
     ) -> None:
         self.keep = keep
         self.create = create
@@ -136,7 +138,7 @@ class Pass:
         self.buffers: dict[Node, Any] = {}
         self.heap: list[tuple[int, Node]] = []
         self.leaves: list[Node] = []
-        self.user_state = user_state
+        self.user = user
 
     def run(self, roots: list[tuple[Node, int]], cotangents: list[Any]) -> None:
         """Count, seed, and work until nothing is ready."""
@@ -262,8 +264,7 @@ class Pass:
             accumulate(leaf, g, steal, self.create)
             if rare is not None and rare.post_hooks:
                 for hook in list(rare.post_hooks.values()):
-                    with self.user_mode():
-                        hook(leaf)
+                    self.call_user(hook, leaf)
 
     # ------------------------------------------------------------ inner nodes
     def process(self, node: Node, g: Any = None) -> None:
@@ -355,12 +356,11 @@ class Pass:
         """Call hooks with tuples of Tensors; a returned tuple replaces the first."""
         for hook in list(hooks.values()):
             mine = tuple(None if v is None else self.as_tensor(v) for v in values)
-            with self.user_mode():
-                if outputs is None:
-                    new = hook(mine)
-                else:
-                    theirs = tuple(None if v is None else self.as_tensor(v) for v in outputs)
-                    new = hook(mine, theirs)
+            if outputs is None:
+                new = self.call_user(hook, mine)
+            else:
+                theirs = tuple(None if v is None else self.as_tensor(v) for v in outputs)
+                new = self.call_user(hook, mine, theirs)
             if new is not None:
                 new = new if isinstance(new, (tuple, list)) else (new,)
                 values = [None if v is None else self.from_tensor(v) for v in new]
@@ -370,8 +370,7 @@ class Pass:
         """Call each hook with the gradient; what it returns replaces it."""
         for hook in list(hooks.values()):
             tensor = self.as_tensor(g)
-            with self.user_mode():
-                new = hook(tensor)
+            new = self.call_user(hook, tensor)
             if new is not None:
                 check_hook_result(hook, new, tensor)
                 g = self.from_tensor(new)
@@ -383,16 +382,18 @@ class Pass:
     def from_tensor(self, value: Tensor) -> Any:
         return value if self.create else value._data
 
-    @contextmanager
-    def user_mode(self) -> Iterator[None]:
-        """While a hook runs: recording only with `create_graph`, NumPy's state as the user's."""
-        mode = MODE.get()
-        token = MODE.set(mode & ~NO_GRAD if self.create else mode | NO_GRAD)
-        try:
-            with np.errstate(**self.user_state):
-                yield
-        finally:
-            MODE.reset(token)
+    def call_user(self, function: Any, *args: Any) -> Any:
+        """Call a hook as the user would: in the user's context, recording if asked to."""
+        mode = 0 if self.create else NO_GRAD
+        return self.user.run(_call_in_mode, mode, function, args)
+
+
+def _call_in_mode(mode: int, function: Any, args: tuple[Any, ...]) -> Any:
+    token = MODE.set(MODE.get() & ~NO_GRAD | mode)
+    try:
+        return function(*args)
+    finally:
+        MODE.reset(token)
 
 
 # -------------------------------------------------------------------- values

@@ -11,7 +11,7 @@ from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive, RuleSpec
 from pullback.core.quiet import quiet
-from pullback.eager.apply import failed, lift, promote, record
+from pullback.eager.apply import failed, lift, mark_origin, promote, record
 from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.eager.view import STALE, apply_chain, rebase
 from pullback.errors import DtypeError, GraphError, ShapeError
@@ -29,18 +29,14 @@ def check_writable(target: Tensor, mask: int) -> None:
         raise GraphError(
             with_site(
                 "a leaf Variable that requires grad is being used in an in-place operation. "
-                "Change it under torch.no_grad(), or compute a new tensor instead",
-                depth=4,
-            )
+                "Change it under torch.no_grad(), or compute a new tensor instead")
         )
     if base is not None and rare is not None:
         if base._requires_grad and base.is_leaf:
             raise GraphError(
                 with_site(
                     "a view of a leaf Variable that requires grad is being used in an in-place "
-                    "operation. Change it under torch.no_grad(), or compute a new tensor instead",
-                    depth=4,
-                )
+                    "operation. Change it under torch.no_grad(), or compute a new tensor instead")
             )
         if rare.multi and (target._requires_grad or mask):
             raise GraphError(
@@ -48,9 +44,7 @@ def check_writable(target: Tensor, mask: int) -> None:
                     "Output of a function that returns multiple views is being modified inplace. "
                     "This view is the output of a function that returns multiple views. Such "
                     "functions do not allow the output views to be modified inplace. You should "
-                    "replace the inplace operation by an out-of-place one.",
-                    depth=4,
-                )
+                    "replace the inplace operation by an out-of-place one.")
             )
 
 
@@ -63,9 +57,7 @@ def check_no_overlap(target: Tensor) -> None:
                 with_site(
                     "unsupported operation: more than one element of the written-to tensor refers "
                     "to a single memory location. Please clone() the tensor before performing the "
-                    "operation.",
-                    depth=4,
-                )
+                    "operation.")
             )
 
 
@@ -125,18 +117,14 @@ def check_result(target: Tensor, result: Any) -> None:
         raise ShapeError(
             with_site(
                 f"output with shape {list(target.shape)} doesn't match the broadcast shape "
-                f"{list(result.shape)}",
-                depth=4,
-            )
+                f"{list(result.shape)}")
         )
     have, want = result.dtype, target._data.dtype
     if have is not want and not dtypes.can_cast(have, want):
         raise DtypeError(
             with_site(
                 f"result type {PYTORCH_NAMES[have.name]} can't be cast to the desired output type "
-                f"{PYTORCH_NAMES[want.name]}",
-                depth=4,
-            )
+                f"{PYTORCH_NAMES[want.name]}")
         )
 
 
@@ -154,7 +142,7 @@ def store(target: Tensor, result: Any) -> None:
         quiet.run(np.copyto, target._data, result, casting="unsafe")
     else:
         target._data = result
-    bump_version(target, depth=3)
+    bump_version(target)
 
 
 def attach(target: Tensor, out: Tensor) -> None:
@@ -176,6 +164,22 @@ def attach(target: Tensor, out: Tensor) -> None:
     rebase(base, written._edge)
     target._edge = STALE
     target._requires_grad = True
+
+
+def detach_in_place(tensor: Tensor) -> Tensor:
+    """Cut the history of a tensor that is no view."""
+    if tensor._rare is not None and tensor._rare.base is not None:
+        raise GraphError(
+            with_site(
+                "Can't detach views in-place. Use detach() instead."
+            )
+        )
+    recorded = tensor._requires_grad
+    tensor._requires_grad = False
+    tensor._edge = None
+    if recorded:
+        mark_origin(tensor, "detach")
+    return tensor
 
 
 def _write(base: Any, value: Any, *, chain: Any) -> Any:

@@ -182,6 +182,11 @@ class AccumulateGrad(Node):
     variable: Tensor
 
     @property
+    def call_site(self) -> CallSite:
+        """A leaf was made by no operation."""
+        return CallSite("<leaf>", 0, "", None)
+
+    @property
     def output_shapes(self) -> list[tuple[int, ...]]:
         """The shape of the leaf."""
         return [self.shape]

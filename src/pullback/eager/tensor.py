@@ -291,9 +291,6 @@ def new_accumulator(tensor: Tensor) -> AccumulateGrad:
     node.shape = tensor._data.shape
     node.dtype = tensor._data.dtype
     node.sequence = next_sequence()
-    frame = outside(_getframe(1))
-    node.code = frame.f_code
-    node.offset = frame.f_lasti
     node.extras = None
     return node
 
@@ -305,9 +302,7 @@ def set_requires_grad(tensor: Tensor, value: bool) -> None:
             with_site(
                 "only Tensors of floating point and complex dtype can require gradients; this one "
                 f"has dtype {dtypes.public(tensor._data.dtype)}: convert it first, for instance "
-                "with .float()",
-                depth=3,
-            )
+                "with .float()")
         )
     if not tensor.is_leaf:
         if value:
@@ -316,9 +311,7 @@ def set_requires_grad(tensor: Tensor, value: bool) -> None:
             with_site(
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
                 "computed variable in a subgraph that doesn't require differentiation use "
-                "var_no_grad = var.detach().",
-                depth=3,
-            )
+                "var_no_grad = var.detach().")
         )
     if value and not tensor._requires_grad:
         tensor._edge = None
@@ -333,27 +326,21 @@ def check_grad_assignment(tensor: Tensor, value: Any) -> None:
         raise ArgumentTypeError(
             with_site(
                 "assigned grad expected to be a Tensor or None but got grad of type "
-                f"{type(value).__name__}",
-                depth=3,
-            )
+                f"{type(value).__name__}")
         )
     if value is tensor:
-        raise GraphError(with_site("can't assign Variable as its own grad", depth=3))
+        raise GraphError(with_site("can't assign Variable as its own grad"))
     if value._data.shape != tensor._data.shape:
         raise GraphError(
             with_site(
                 f"assigned grad has data of a different size: got {list(value.shape)}, the tensor "
-                f"has {list(tensor.shape)}",
-                depth=3,
-            )
+                f"has {list(tensor.shape)}")
         )
     if value._data.dtype != tensor._data.dtype:
         raise GraphError(
             with_site(
                 f"assigned grad has data of a different type: got {value.dtype}, the tensor is "
-                f"{tensor.dtype}",
-                depth=3,
-            )
+                f"{tensor.dtype}")
         )
 
 

@@ -31,7 +31,7 @@ def conj(value: Any) -> Any:
     if isinstance(value, complex):
         return value.conjugate()
     data = getattr(value, "_data", value)
-    return _conj_primitive(value) if data.dtype.kind == "c" else value
+    return conj_primitive(value) if data.dtype.kind == "c" else value
 
 
 def _vjp_of_partial(partial: Any) -> RuleSpec:
@@ -153,7 +153,7 @@ def _raw_conj(x: Any) -> Any:
     return np.conjugate(x)
 
 
-_conj_primitive = Primitive(
+conj_primitive = Primitive(
     "conj", _raw_conj, kind="elementwise", inputs=("x",),
     vjps={"x": RuleSpec(lambda g: conj(g), ())}, jvp={"x": RuleSpec(lambda t: conj(t), ())},
     batch="elementwise", broadcasts=True, node_name="ConjBackward0",

@@ -1,0 +1,333 @@
+"""Pullback: PyTorch's automatic differentiation on NumPy arrays.
+
+    import pullback as torch
+
+The public names are PyTorch's.  Importing the package loads only NumPy; the graph pictures, the
+compiler and whatever needs another library load when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pullback import autograd
+from pullback.api import methods as _methods  # installs the methods of Tensor
+from pullback.api.autograd import backward as _backward
+from pullback.api.creation import (
+    arange,
+    as_tensor,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    from_dlpack,
+    from_numpy,
+    full,
+    full_like,
+    get_default_dtype,
+    linspace,
+    logspace,
+    ones,
+    ones_like,
+    scalar_tensor,
+    set_default_dtype,
+    tensor,
+    zeros,
+    zeros_like,
+)
+from pullback.api.elementwise import (
+    acos,
+    acosh,
+    add,
+    addcdiv,
+    addcmul,
+    allclose,
+    angle,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bitwise_and,
+    bitwise_left_shift,
+    bitwise_not,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    can_cast,
+    ceil,
+    clamp,
+    complex,
+    conj,
+    cos,
+    cosh,
+    div,
+    eq,
+    equal,
+    exp,
+    exp2,
+    expm1,
+    float_power,
+    floor,
+    floor_divide,
+    fmod,
+    frac,
+    ge,
+    gt,
+    hypot,
+    imag,
+    isclose,
+    isfinite,
+    isinf,
+    isnan,
+    le,
+    lerp,
+    log,
+    log1p,
+    log2,
+    log10,
+    logaddexp,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    lt,
+    masked_fill,
+    maximum,
+    minimum,
+    mul,
+    nan_to_num,
+    ne,
+    neg,
+    polar,
+    positive,
+    promote_types,
+    real,
+    reciprocal,
+    relu,
+    remainder,
+    result_type,
+    round,
+    rsqrt,
+    rsub,
+    sgn,
+    sigmoid,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    sub,
+    tan,
+    tanh,
+    true_divide,
+    trunc,
+    where,
+)
+from pullback.api.elementwise import absolute as abs
+from pullback.api.elementwise import power as pow
+from pullback.api.explain import explain
+from pullback.api.indexing import (
+    gather,
+    index_add,
+    index_copy,
+    index_fill,
+    index_put,
+    index_select,
+    masked_select,
+    narrow,
+    nonzero,
+    scatter,
+    scatter_add,
+    select,
+    take,
+    take_along_dim,
+)
+from pullback.api.linalg import (
+    addmm,
+    addmv,
+    addr,
+    baddbmm,
+    bmm,
+    dot,
+    einsum,
+    matmul,
+    mm,
+    mv,
+    outer,
+    tensordot,
+    trace,
+    vdot,
+)
+from pullback.api.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from pullback.api.movement import (
+    atleast_1d,
+    atleast_2d,
+    broadcast_tensors,
+    cat,
+    chunk,
+    clone,
+    diag,
+    diagonal,
+    flatten,
+    flip,
+    hstack,
+    meshgrid,
+    movedim,
+    permute,
+    repeat_interleave,
+    reshape,
+    roll,
+    split,
+    squeeze,
+    stack,
+    t,
+    tile,
+    transpose,
+    tril,
+    triu,
+    unbind,
+    unflatten,
+    unsqueeze,
+    vstack,
+)
+from pullback.api.movement import broadcast_shapes_ as broadcast_shapes
+from pullback.api.movement import expand as broadcast_to
+from pullback.api.nn import erf, log_softmax, softmax
+from pullback.api.random import (
+    bernoulli,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    multinomial,
+    normal,
+    rand,
+    rand_like,
+    randint,
+    randint_like,
+    randn,
+    randn_like,
+    randperm,
+    seed,
+    set_rng_state,
+)
+from pullback.api.reduce import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    argsort,
+    bincount,
+    count_nonzero,
+    cumprod,
+    cumsum,
+    logsumexp,
+    max,
+    mean,
+    median,
+    min,
+    nansum,
+    norm,
+    prod,
+    sort,
+    std,
+    std_mean,
+    sum,
+    topk,
+    unique,
+    var,
+    var_mean,
+)
+from pullback.api.text import STRIDED as strided
+from pullback.core.device import device
+from pullback.core.dtypes import (
+    bool_ as bool,
+)
+from pullback.core.dtypes import (
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from pullback.core.generator import Generator
+from pullback.core.printing import set_printoptions
+from pullback.core.size import Size
+from pullback.eager.tensor import Tensor
+from pullback.errors import PullbackError
+
+if TYPE_CHECKING:
+    from pullback import nn
+    from pullback.transforms.vmap import vmap
+    from pullback.viz.graph import graph
+
+__version__ = "0.1.0"
+
+# the same dtypes under PyTorch's other names
+float, double, half = float32, float64, float16
+int, long, short = int32, int64, int16
+cfloat, cdouble = complex64, complex128
+
+# aliases of functions
+absolute, multiply, subtract, divide, negative, clip = abs, mul, sub, div, neg, clamp
+concat = concatenate = cat
+arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh
+arctan2, swapaxes, moveaxis, ger = atan2, transpose, movedim, outer
+greater, greater_equal, less, less_equal, not_equal = gt, ge, lt, le, ne
+from math import e, inf, nan, pi  # noqa: E402  PyTorch has them at the top
+
+# what loads on first use: name -> (module, attribute; None for the module itself)
+_LAZY: dict[str, tuple[str, str | None]] = {
+    "nn": ("pullback.nn", None),
+    "viz": ("pullback.viz", None),
+    "graph": ("pullback.viz.graph", "graph"),
+    "vmap": ("pullback.transforms.vmap", "vmap"),
+    "func": ("pullback.transforms.vmap", None),
+}
+
+
+def __getattr__(name: str) -> Any:
+    found = _LAZY.get(name)
+    if found is None:
+        raise AttributeError(
+            f"module 'pullback' has no attribute {name!r}: it is not built yet, or no part of "
+            "PyTorch's automatic differentiation"
+        )
+    module = importlib.import_module(found[0])
+    value = module if found[1] is None else getattr(module, found[1])
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+def is_tensor(obj: Any) -> Any:
+    """Whether an object is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> Any:  # noqa: A002
+    """Whether a tensor has a floating dtype."""
+    return input._data.dtype.kind == "f"
+
+
+def is_complex(input: Tensor) -> Any:  # noqa: A002
+    """Whether a tensor has a complex dtype."""
+    return input._data.dtype.kind == "c"
+
+
+def numel(input: Tensor) -> Any:  # noqa: A002
+    """The number of elements."""
+    return input._data.size

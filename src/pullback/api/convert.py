@@ -1,0 +1,198 @@
+"""Leaving the tensor world, and changing dtype (layer 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.api import arguments
+from pullback.core import dtypes
+from pullback.core.callsite import with_site
+from pullback.core.device import check_device, device
+from pullback.eager.apply import apply
+from pullback.eager.tensor import Tensor, wrap
+from pullback.errors import (
+    ArgumentRuntimeError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    GraphError,
+    TracingError,
+    UnsupportedError,
+)
+from pullback.ops.broadcast import cast
+
+
+def to(x: Tensor, *args: Any, **options: Any) -> Tensor:
+    """`x` in another dtype: `to(dtype)`, `to(device, dtype)`, `to(other)`; x itself if the same."""
+    wanted, copy = options.pop("dtype", None), options.pop("copy", False)
+    check_device(options.pop("device", None))
+    options.pop("non_blocking", None), options.pop("memory_format", None)
+    if options:
+        raise ArgumentTypeError(with_site(f"to() got an unexpected keyword {next(iter(options))!r}"))
+    for a in args:
+        if isinstance(a, (str, device)):
+            check_device(a)
+        elif isinstance(a, Tensor):
+            wanted = a._data.dtype
+        elif isinstance(a, bool):
+            continue
+        elif a is not None:
+            wanted = a
+    if wanted is None:
+        return x.clone() if copy else x  # type: ignore[attr-defined,no-any-return]
+    numpy = dtypes.to_numpy(wanted)
+    if x._data.dtype == numpy:
+        return x.clone() if copy else x  # type: ignore[attr-defined,no-any-return]
+    return apply(cast, (x,), {"dtype": numpy})  # type: ignore[no-any-return]
+
+
+def typed(name: str) -> Any:
+    """A method that converts to one dtype (`x.double()`)."""
+    numpy = dtypes.FROM_NAME[name].numpy
+
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+        if self._data.dtype is numpy:
+            return self
+        return apply(cast, (self,), {"dtype": numpy})  # type: ignore[no-any-return]
+
+    method.__doc__ = f"The tensor as {name}; itself when it is."
+    return method
+
+
+def view_dtype(x: Tensor, dtype: Any) -> Tensor:
+    """The bytes of x read as another dtype; not differentiable."""
+    numpy = dtypes.to_numpy(dtype)
+    if x.requires_grad and numpy != x._data.dtype:
+        raise UnsupportedError(
+            with_site("view(dtype) of a tensor that requires grad: detach it first")
+        )
+    try:
+        return wrap(x._data.view(numpy))
+    except (ValueError, TypeError) as error:
+        raise ArgumentRuntimeError(with_site(f"view(dtype): {error}")) from None
+
+
+# ---------------------------------------------------------------- Python values
+def concrete(x: Tensor, what: str) -> Any:
+    """The array of a tensor; an error inside a transform, where there is none."""
+    data = x._data
+    if type(data) is np.ndarray:
+        return data
+    raise TracingError(
+        with_site(
+            f"{what} needs the value of a tensor inside a transform ({type(data).__name__}), "
+            "where it is not one value: use tensor operations (torch.where) instead, or compute "
+            "it outside"
+        )
+    )
+
+
+def item(x: Tensor) -> Any:
+    """The value of a tensor with one element, as a Python number.
+
+    Raises RuntimeError for more or fewer elements.
+    """
+    data = concrete(x, ".item()")
+    if data.size != 1:
+        raise ArgumentRuntimeError(
+            with_site(f"a Tensor with {data.size} elements cannot be converted to Scalar")
+        )
+    return data.item()
+
+
+def tolist(x: Tensor) -> Any:
+    """Nested Python lists; a number for a 0-d tensor."""
+    return concrete(x, ".tolist()").tolist()
+
+
+def truth(x: Tensor) -> bool:
+    """`bool(x)`: only of one element."""
+    data = concrete(x, "bool()")
+    if data.size != 1:
+        word = "no values" if not data.size else "more than one value"
+        raise ArgumentRuntimeError(
+            with_site(f"Boolean value of Tensor with {word} is ambiguous")
+        )
+    return bool(data.reshape(-1)[0])
+
+
+def number(kind: type) -> Any:
+    """`float(x)`, `int(x)`, `complex(x)`."""
+
+    def convert(self: Tensor) -> Any:
+        return kind(item(self))
+
+    return convert
+
+
+def index(x: Tensor) -> int:
+    """`operator.index(x)`: an integer tensor with one element."""
+    data = concrete(x, "an index")
+    if data.size != 1 or data.dtype.kind not in "iub":
+        raise ArgumentTypeError(
+            with_site("only integer tensors of a single element can be converted to an index")
+        )
+    return int(data.reshape(-1)[0])
+
+
+def length(x: Tensor) -> int:
+    """`len(x)`: the size of the first dim."""
+    if not x._data.ndim:
+        raise ArgumentTypeError(with_site("len() of a 0-d tensor"))
+    return int(x._data.shape[0])
+
+
+def numpy(x: Tensor, *, force: bool = False) -> Any:
+    """The array itself: no copy.  `force=True` detaches first.
+
+    Raises RuntimeError for a tensor that requires grad.
+    """
+    data = concrete(x, ".numpy()")
+    if x._requires_grad and not force:
+        raise GraphError(
+            with_site(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        )
+    return data
+
+
+def array(x: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    """`np.asarray(x)`."""
+    data = numpy(x)
+    if dtype is not None and data.dtype != dtype:
+        if copy is False:
+            raise ArgumentValueError(with_site("a conversion of dtype needs a copy"))
+        return data.astype(dtype)
+    return data.copy() if copy else data
+
+
+def dlpack(x: Tensor, **options: Any) -> Any:
+    """`__dlpack__`: the memory, for other libraries."""
+    if x._requires_grad:
+        raise GraphError(
+            with_site("Can't export tensors that require gradient, use tensor.detach()")
+        )
+    return concrete(x, "__dlpack__").__dlpack__(**options)
+
+
+def stride(x: Tensor, dim: int | None = None) -> Any:
+    """Steps between elements, counted in elements (not bytes)."""
+    data = concrete(x, ".stride()")
+    # NumPy leaves the strides of size-1 dims as they come; so do we
+    steps = tuple(s // data.dtype.itemsize for s in data.strides)
+    return steps if dim is None else steps[arguments.dim(dim, x.ndim)]
+
+
+def data_ptr(x: Tensor) -> int:
+    """The address of the first element, in bytes."""
+    return int(concrete(x, ".data_ptr()").__array_interface__["data"][0])
+
+
+def type_name(x: Tensor, dtype: Any = None) -> Any:
+    """`x.type()` is PyTorch's class name; `x.type(dtype)` converts."""
+    if dtype is None:
+        return f"torch.{arguments.PYTORCH_NAMES[x._data.dtype.name]}Tensor"
+    return to(x, dtype)

@@ -1,0 +1,469 @@
+"""Elementwise functions (layer 4), with PyTorch's signatures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.api import arguments
+from pullback.core import dtypes
+from pullback.core.callsite import with_site
+from pullback.eager.apply import apply, binary, unary
+from pullback.eager.tensor import Tensor, wrap
+from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
+from pullback.ops import elementwise as ops
+
+_add, _sub, _mul = binary(ops.add, "AddBackward0"), binary(ops.sub), binary(ops.mul)
+_div = binary(ops.div)
+
+NUMBERS = (bool, int, float, complex)
+
+
+def pair(function: str, input: Any, other: Any) -> tuple[Any, Any]:  # noqa: A002
+    """Two operands, at least one of them a Tensor."""
+    a, b = arguments.operand(input, function, "input"), arguments.operand(other, function)
+    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
+        raise ArgumentTypeError(
+            with_site(
+                f"{function}(): argument 'input' (position 1) must be Tensor, not "
+                f"{type(input).__name__}"
+            )
+        )
+    return a, b
+
+
+def _scaled(function: str, other: Any, alpha: Any) -> Any:
+    """alpha * other, for `add(input, other, alpha=...)`."""
+    if alpha == 1 and not isinstance(alpha, bool):
+        return other
+    other = arguments.operand(other, function)
+    integral = (
+        isinstance(other, int) if not isinstance(other, Tensor) else other._data.dtype.kind in "biu"
+    )
+    if integral and not isinstance(alpha, int):
+        raise ArgumentRuntimeError(
+            with_site(
+                f"For integral input tensors, argument alpha must not be a floating point number: "
+                f"{function}() got alpha={alpha!r}"
+            )
+        )
+    return other * alpha
+
+
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
+    """input + alpha * other, with broadcasting and type promotion."""
+    a, b = pair("add", input, _scaled("add", other, alpha))
+    return into(out, apply(ops.add, (a, b), {}, "AddBackward0"))
+
+
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
+    """input - alpha * other."""
+    a, b = pair("sub", input, _scaled("sub", other, alpha))
+    refuse_bool_subtraction(a, b)
+    return into(out, apply(ops.sub, (a, b), {}))
+
+
+def is_bool(value: Any) -> bool:
+    """Whether an operand is a boolean tensor or number."""
+    return value._data.dtype.kind == "b" if isinstance(value, Tensor) else value is True
+
+
+def refuse_bool_subtraction(a: Any, b: Any) -> None:
+    """PyTorch's error for `-` between boolean tensors."""
+    if is_bool(a) and is_bool(b):
+        raise ArgumentRuntimeError(
+            with_site(
+                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
+                "`^` or `logical_xor()` operator instead."
+            )
+        )
+
+
+def into(out: Any, result: Tensor) -> Tensor:
+    """`out=`: the result stored in a tensor that must not take part in autograd."""
+    if out is None:
+        return result
+    from pullback.api.inplace import write_out
+
+    return write_out(out, result)
+
+
+def _two(name: str, primitive: Any, node: str | None = None) -> Any:
+    def function(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+        return into(out, apply(primitive, pair(name, input, other), {}, node))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{primitive.doc}; elementwise, with broadcasting and type promotion."
+    return function
+
+
+def _fast_two(name: str, primitive: Any) -> Any:
+    """A two-operand function whose common case is the operator itself."""
+    fast = binary(primitive)
+
+    def function(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+        if type(input) is Tensor and out is None:
+            found = fast(input, other)
+            if found is not NotImplemented:
+                return found  # type: ignore[no-any-return]
+        return into(out, apply(primitive, pair(name, input, other), {}))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{primitive.doc}; elementwise, with broadcasting and type promotion."
+    return function
+
+
+mul = _fast_two("mul", ops.mul)
+true_divide = _fast_two("true_divide", ops.div)
+atan2 = _fast_two("atan2", ops.atan2)
+maximum, minimum = _fast_two("maximum", ops.maximum), _fast_two("minimum", ops.minimum)
+fmod = _two("fmod", ops.fmod)
+remainder = _two("remainder", ops.remainder)
+floor_divide = _two("floor_divide", ops.floor_divide)
+eq, ne = _two("eq", ops.eq), _two("ne", ops.ne)
+lt, le, gt, ge = (_two(p.name, p) for p in (ops.lt, ops.le, ops.gt, ops.ge))
+logical_and = _two("logical_and", ops.logical_and)
+logical_or = _two("logical_or", ops.logical_or)
+logical_xor = _two("logical_xor", ops.logical_xor)
+bitwise_and = _two("bitwise_and", ops.bitwise_and)
+bitwise_or = _two("bitwise_or", ops.bitwise_or)
+bitwise_xor = _two("bitwise_xor", ops.bitwise_xor)
+bitwise_left_shift = _two("bitwise_left_shift", ops.left_shift)
+bitwise_right_shift = _two("bitwise_right_shift", ops.right_shift)
+
+
+def div(
+    input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None,  # noqa: A002
+) -> Tensor:  # fmt: skip
+    """input / other; `rounding_mode` "trunc" or "floor" rounds the quotient."""
+    if rounding_mode is None:
+        return true_divide(input, other, out=out)  # type: ignore[no-any-return]
+    if rounding_mode == "floor":
+        return floor_divide(input, other, out=out)  # type: ignore[no-any-return]
+    if rounding_mode != "trunc":
+        raise ArgumentRuntimeError(
+            with_site(
+                "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+                f"'{rounding_mode}'"
+            )
+        )
+    a, b = pair("div", input, other)
+    both_whole = all(
+        isinstance(v, int) or (isinstance(v, Tensor) and v._data.dtype.kind in "iub")
+        for v in (a, b)
+    )
+    quotient = trunc(true_divide(a, b))
+    return into(out, quotient.to(_result_dtype(a, b)) if both_whole else quotient)  # type: ignore[attr-defined]
+
+
+def _result_dtype(a: Any, b: Any) -> Any:
+    return result_type(a, b)
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype that an operation on both arguments has (tensors or numbers)."""
+    groups: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+    for v in (tensor1, tensor2):
+        if not isinstance(v, Tensor):
+            groups[2].append(v)
+        else:
+            groups[0 if v.ndim else 1].append(v._data.dtype)
+    return dtypes.public(dtypes.result_type(*groups))
+
+
+def promote_types(type1: Any, type2: Any) -> dtypes.dtype:
+    """The smallest dtype that holds values of both."""
+    return dtypes.public(dtypes.promote_types(dtypes.to_numpy(type1), dtypes.to_numpy(type2)))
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether PyTorch's rules let a result of one dtype be stored in another."""
+    return dtypes.can_cast(dtypes.to_numpy(from_), dtypes.to_numpy(to))
+
+
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # noqa: A002
+    """other - alpha * input."""
+    a, b = pair("rsub", other, _scaled("rsub", input, alpha))
+    refuse_bool_subtraction(a, b)
+    return apply(ops.sub, (a, b), {}, "RsubBackward1")  # type: ignore[no-any-return]
+
+
+def power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+    """input ** exponent.
+
+    Raises RuntimeError for an integer tensor to a negative integer power.
+    """
+    a, b = pair("pow", input, exponent)
+    if not isinstance(b, Tensor):
+        if (
+            isinstance(b, int)
+            and b < 0
+            and isinstance(a, Tensor)
+            and a._data.dtype.kind in "iub"
+        ):
+            raise ArgumentRuntimeError(
+                with_site("Integers to negative integer powers are not allowed.")
+            )
+        if b == 2 and type(b) in (int, float) and isinstance(a, Tensor):
+            if a._data.dtype.kind in "fc":
+                return into(out, _square(a))
+        return into(out, apply(ops.pow_, (a, b), {}, "PowBackward0"))
+    return into(out, apply(ops.pow_, (a, b), {}, "PowBackward1"))
+
+
+_square = unary(ops.square)
+
+
+def square(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+    """input * input."""
+    x = arguments.tensor(input, "square")
+    return into(out, _square(x))
+
+
+def float_power(input: Any, exponent: Any) -> Tensor:  # noqa: A002
+    """input ** exponent, computed in float64 (complex128 for complex arguments)."""
+    a, b = pair("float_power", input, exponent)
+    wide = [
+        v.to(dtypes.complex128 if v._data.dtype.kind == "c" else dtypes.float64)  # type: ignore[attr-defined]
+        if isinstance(v, Tensor) else v
+        for v in (a, b)
+    ]  # fmt: skip
+    return power(*wide)
+
+
+def _one(name: str, primitive: Any, node: str | None = None) -> Any:
+    fast = unary(primitive, node)
+
+    def function(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+        if out is None:
+            return fast(input)  # type: ignore[no-any-return]
+        return into(out, fast(input))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{primitive.doc}; elementwise."
+    return function
+
+
+neg = _one("neg", ops.neg)
+exp, exp2, expm1 = _one("exp", ops.exp), _one("exp2", ops.exp2), _one("expm1", ops.expm1)
+log, log2, log10 = _one("log", ops.log), _one("log2", ops.log2), _one("log10", ops.log10)
+log1p, sqrt, rsqrt = _one("log1p", ops.log1p), _one("sqrt", ops.sqrt), _one("rsqrt", ops.rsqrt)
+sin, cos, tan = _one("sin", ops.sin), _one("cos", ops.cos), _one("tan", ops.tan)
+asin, acos, atan = _one("asin", ops.asin), _one("acos", ops.acos), _one("atan", ops.atan)
+sinh, cosh, tanh = _one("sinh", ops.sinh), _one("cosh", ops.cosh), _one("tanh", ops.tanh)
+asinh, acosh, atanh = _one("asinh", ops.asinh), _one("acosh", ops.acosh), _one("atanh", ops.atanh)
+sigmoid, reciprocal = _one("sigmoid", ops.sigmoid), _one("reciprocal", ops.reciprocal)
+sign, sgn, angle = _one("sign", ops.sign), _one("sgn", ops.sgn), _one("angle", ops.angle)
+floor, ceil, trunc = _one("floor", ops.floor), _one("ceil", ops.ceil), _one("trunc", ops.trunc)
+absolute = _one("abs", ops.abs_)
+isnan, isinf, isfinite = (
+    _one("isnan", ops.isnan), _one("isinf", ops.isinf), _one("isfinite", ops.isfinite),
+)  # fmt: skip
+logical_not, bitwise_not = (
+    _one("logical_not", ops.logical_not), _one("bitwise_not", ops.bitwise_not),
+)  # fmt: skip
+relu = _one("relu", ops.relu)
+
+
+def positive(input: Any) -> Tensor:  # noqa: A002
+    """input itself; refuses bool, as PyTorch does."""
+    x = arguments.tensor(input, "positive")
+    if x._data.dtype.kind == "b":
+        raise ArgumentRuntimeError(
+            with_site("The `+` operator, on a bool tensor is not supported.")
+        )
+    return x
+
+
+def frac(input: Any) -> Tensor:  # noqa: A002
+    """input - trunc(input)."""
+    x = arguments.tensor(input, "frac")
+    return x - trunc(x)  # type: ignore[operator,no-any-return]
+
+
+def round(input: Any, *, decimals: int = 0, out: Any = None) -> Tensor:  # noqa: A001,A002
+    """Rounded half to even, at a number of decimals."""
+    x = arguments.tensor(input, "round")
+    return into(out, apply(ops.round_, (x,), {"decimals": decimals}))
+
+
+def real(input: Any) -> Tensor:  # noqa: A002
+    """The real part: a view of a complex tensor, a real tensor itself."""
+    x = arguments.tensor(input, "real")
+    return apply(ops.real, (x,), {}) if x._data.dtype.kind == "c" else x
+
+
+def imag(input: Any) -> Tensor:  # noqa: A002
+    """The imaginary part, a view.  Raises RuntimeError for a real tensor."""
+    x = arguments.tensor(input, "imag")
+    if x._data.dtype.kind != "c":
+        raise ArgumentRuntimeError(
+            with_site(
+                f"imag is not implemented for tensors with non-complex dtypes: got {x.dtype}"
+            )
+        )
+    return apply(ops.imag, (x,), {})  # type: ignore[no-any-return]
+
+
+def conj(input: Any) -> Tensor:  # noqa: A002
+    """The complex conjugate; a real tensor itself."""
+    x = arguments.tensor(input, "conj")
+    return apply(ops.conj_primitive, (x,), {}) if x._data.dtype.kind == "c" else x
+
+
+def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:  # noqa: A001
+    """real + 1j * imag, from two tensors of one floating dtype."""
+    a, b = arguments.tensor(real, "complex", "real"), arguments.tensor(imag, "complex", "imag")
+    if a._data.dtype != b._data.dtype:
+        raise ArgumentRuntimeError(
+            with_site(f"Expected object of scalar type {a.dtype} but got scalar type {b.dtype}")
+        )
+    return into(out, apply(ops.complex_, (a, b), {}))
+
+
+def polar(abs: Any, angle: Any) -> Tensor:  # noqa: A002
+    """The complex tensor with the given modulus and angle (radians)."""
+    return complex(abs * cos(angle), abs * sin(angle))
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
+    """input where condition holds, other elsewhere; `where(condition)` gives the indices."""
+    c = arguments.tensor(condition, "where", "condition")
+    if input is None and other is None:
+        return tuple(wrap(i) for i in np.nonzero(c._data))
+    if c._data.dtype.kind not in "bu":
+        raise ArgumentRuntimeError(
+            with_site(
+                "where expected condition to be a boolean tensor, but got a tensor with dtype "
+                f"{arguments.PYTORCH_NAMES[c._data.dtype.name]}"
+            )
+        )
+    a, b = arguments.operand(input, "where", "input"), arguments.operand(other, "where")
+    numpy = dtypes.to_numpy(result_type(a, b))
+    if c._data.dtype.kind == "u":
+        c = wrap(c._data.astype(bool))
+    a, b = _typed(a, numpy), _typed(b, numpy)
+    return into(out, apply(ops.where, (c, a, b), {}))
+
+
+def _typed(value: Any, numpy: Any) -> Any:
+    """An operand in a dtype; a number as a 0-d tensor, so that NumPy cannot widen the result."""
+    if isinstance(value, Tensor):
+        return value if value._data.dtype is numpy else value.to(numpy)  # type: ignore[attr-defined]
+    return wrap(np.asarray(value).astype(numpy))
+
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:  # noqa: A002
+    """input with `value` where the boolean `mask` holds."""
+    x, m = arguments.tensor(input, "masked_fill"), arguments.tensor(mask, "masked_fill", "mask")
+    if m._data.dtype.kind != "b":
+        raise ArgumentRuntimeError(
+            with_site("masked_fill only supports boolean masks, but got mask with dtype "
+                      f"{m.dtype}")
+        )  # fmt: skip
+    v = _typed(arguments.operand(value, "masked_fill", "value"), x._data.dtype)
+    return apply(ops.where, (m, v, x), {}, "MaskedFillBackward0")  # type: ignore[no-any-return]
+
+
+def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:  # noqa: A002
+    """input limited to [min, max], numbers or tensors; at a bound the gradient passes.
+
+    Raises RuntimeError when both bounds are missing.
+    """
+    x = arguments.tensor(input, "clamp")
+    if min is None and max is None:
+        raise ArgumentRuntimeError(
+            with_site("torch.clamp: At least one of 'min' or 'max' must not be None")
+        )
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        result = x
+        if min is not None:
+            result = _bounded(result, min, ops.ge)
+        if max is not None:
+            result = _bounded(result, max, ops.le)
+        return into(out, result)
+    if x._data.dtype.kind in "iub" and (isinstance(min, float) or isinstance(max, float)):
+        x = x.to(dtypes.public(dtypes.Defaults.dtype))  # type: ignore[attr-defined]
+    if min is not None and max is not None and min > max:
+        return into(out, x * 0 + max)  # type: ignore[operator]
+    return into(out, apply(ops.clamp, (x,), {"min": min, "max": max}, "ClampBackward1"))
+
+
+def _bounded(x: Tensor, bound: Any, inside: Any) -> Tensor:
+    """x where inside(x, bound), the bound elsewhere; NaN of x passes through."""
+    keep = apply(inside, (x, arguments.operand(bound, "clamp")), {})
+    keep = apply(ops.logical_or, (keep, isnan(x)), {}) if x._data.dtype.kind == "f" else keep
+    return where(keep, x, bound)  # type: ignore[no-any-return]
+
+
+def nan_to_num(
+    input: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None,  # noqa: A002
+) -> Tensor:  # fmt: skip
+    """input with NaN and infinities replaced (by the largest finite numbers when not given)."""
+    x = arguments.tensor(input, "nan_to_num")
+    if x._data.dtype.kind not in "f":
+        return x.clone()  # type: ignore[attr-defined,no-any-return]
+    info = np.finfo(x._data.dtype)
+    high = float(info.max) if posinf is None else posinf
+    low = float(info.min) if neginf is None else neginf
+    x = where(isnan(x), nan, x)
+    x = where(eq(x, math.inf), high, x)
+    return where(eq(x, -math.inf), low, x)  # type: ignore[no-any-return]
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:  # noqa: A002
+    """input + weight * (end - input)."""
+    x, e = arguments.tensor(input, "lerp"), arguments.tensor(end, "lerp", "end")
+    return x + weight * (e - x)  # type: ignore[operator,no-any-return]
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:  # noqa: A002
+    """input + value * tensor1 * tensor2."""
+    return add(input, mul(tensor1, tensor2), alpha=value)
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:  # noqa: A002
+    """input + value * tensor1 / tensor2."""
+    return add(input, true_divide(tensor1, tensor2), alpha=value)
+
+
+def logaddexp(input: Any, other: Any) -> Tensor:  # noqa: A002
+    """log(exp(input) + exp(other)), without overflow."""
+    a, b = arguments.tensor(input, "logaddexp"), arguments.tensor(other, "logaddexp", "other")
+    top = maximum(a, b)
+    low = minimum(a, b)
+    return where(eq(top, low), top + math.log(2.0), top + log1p(exp(low - top)))  # type: ignore[no-any-return]
+
+
+def hypot(input: Any, other: Any) -> Tensor:  # noqa: A002
+    """sqrt(input**2 + other**2)."""
+    a, b = pair("hypot", input, other)
+    return sqrt(square(a) + square(b))  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- whole-tensor comparisons
+def isclose(
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False,  # noqa: A002
+) -> Tensor:  # fmt: skip
+    """|input - other| <= atol + rtol * |other|, elementwise."""
+    a, b = arguments.tensor(input, "isclose"), arguments.tensor(other, "isclose", "other")
+    if a._data.dtype != b._data.dtype:
+        raise ArgumentRuntimeError(
+            with_site(f"{a.dtype} did not match {b.dtype}: isclose needs one dtype")
+        )
+    return wrap(np.asarray(np.isclose(a._data, b._data, rtol, atol, equal_nan)))
+
+
+def allclose(
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False,  # noqa: A002
+) -> bool:  # fmt: skip
+    """Whether `isclose` holds for every element."""
+    return bool(isclose(input, other, rtol, atol, equal_nan)._data.all())
+
+
+def equal(input: Any, other: Any) -> bool:  # noqa: A002
+    """Whether shapes and all elements are the same."""
+    a, b = arguments.tensor(input, "equal"), arguments.tensor(other, "equal", "other")
+    return bool(np.array_equal(a._data, b._data))

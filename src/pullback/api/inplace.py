@@ -1,0 +1,220 @@
+"""In-place functions (layer 4): `x.add_(y)` and its like, `copy_`, `zero_`, `out=`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.api import arguments
+from pullback.core.callsite import with_site
+from pullback.core.primitive import Primitive
+from pullback.eager.apply import apply
+from pullback.eager.inplace import apply_inplace, check_no_overlap, check_writable, store
+from pullback.eager.tensor import Tensor, wrap
+from pullback.errors import ArgumentRuntimeError, ShapeError
+from pullback.ops import elementwise as ops
+from pullback.ops.broadcast import sum_to
+from pullback.ops.kinds import general
+from pullback.ops.movement import clone
+
+
+# ---------------------------------------------------------------- copying
+def _copy(x: Any, source: Any) -> Any:
+    return np.broadcast_to(source, x.shape)
+
+
+copy_primitive = general(
+    "copy", _copy,
+    vjp=dict(x=lambda g: g * 0, source=lambda g, source_shape: sum_to(g, source_shape)),
+    jvp=dict(source=lambda t: t), broadcasts=True, node_name="CopyBackwards",
+    doc="source in the shape of x",
+)  # fmt: skip
+
+
+def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
+    """Writes source (broadcast, converted) into x."""
+    s = source if isinstance(source, Tensor) else wrap(np.asarray(source))
+    try:
+        fits = np.broadcast_shapes(x._data.shape, s._data.shape) == tuple(x._data.shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            with_site(
+                f"output with shape {list(x.shape)} doesn't match the broadcast shape of the "
+                f"source {list(s.shape)}: The expanded size of the tensor must match"
+            )
+        )
+    if type(x._data) is np.ndarray and type(s._data) is np.ndarray and not s._requires_grad:
+        # nothing of the source is recorded: no need for the general way, which makes a copy
+        if np.shares_memory(x._data, s._data):
+            s = wrap(s._data.copy())
+    if s._data.dtype.kind == "c" and x._data.dtype.kind != "c":
+        s = s.real  # type: ignore[attr-defined]
+    if s._data.dtype != x._data.dtype:
+        with np.errstate(all="ignore"):
+            s = s.to(x.dtype)  # type: ignore[attr-defined]
+    return apply_inplace(copy_primitive, (x, s), {}, "CopyBackwards")
+
+
+def fill_(x: Tensor, value: Any) -> Tensor:
+    """Writes one number everywhere."""
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise ArgumentRuntimeError(
+                with_site(
+                    "fill_ only supports 0-dimension value tensor but got tensor with "
+                    f"{value.ndim} dimensions."
+                )
+            )
+        return copy_(x, value)
+    with np.errstate(all="ignore"):
+        filled = wrap(np.asarray(value).astype(x._data.dtype))
+    return apply_inplace(copy_primitive, (x, filled), {}, "FillBackward0")
+
+
+def zero_(x: Tensor) -> Tensor:
+    """Writes zeros."""
+    data = x._data
+    if not x._requires_grad and type(data) is np.ndarray and x._rare is None:
+        check_no_overlap(x)
+        store(x, _ZERO)
+        return x
+    zero = wrap(np.zeros((), data.dtype))
+    return apply_inplace(copy_primitive, (x, zero), {}, "ZeroBackward0")
+
+
+_ZERO = np.zeros((), bool)
+
+
+def random_fill(x: Tensor, array: Any) -> Tensor:
+    """Writes freshly drawn numbers, which depend on nothing."""
+    return apply_inplace(copy_primitive, (x, wrap(array)), {}, "FillBackward0")
+
+
+def write_out(out: Any, result: Tensor) -> Tensor:
+    """Store a result in the tensor given as `out=`."""
+    target = arguments.tensor(out, "out", "out")
+    if target._requires_grad or result._requires_grad:
+        raise ArgumentRuntimeError(
+            with_site(
+                "functions with out=... arguments don't support automatic differentiation, but "
+                "one of the arguments requires grad."
+            )
+        )
+    check_writable(target, 0)
+    if target._data.shape != result._data.shape:
+        if target._data.size:
+            raise ShapeError(
+                with_site(
+                    f"out= has shape {list(target.shape)}, the result {list(result.shape)}: give "
+                    "an output of that shape (resizing is not supported)"
+                )
+            )
+        target._data = np.empty(result._data.shape, target._data.dtype)
+    return copy_(target, result)
+
+
+# ---------------------------------------------------------------- elementwise, in place
+def two(primitive: Primitive, name: str, node: str | None = None) -> Any:
+    """An in-place method of two operands (`x.mul_(y)`)."""
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        b = arguments.operand(other, name)
+        return apply_inplace(primitive, (self, b), {}, node)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{primitive.doc}, stored in the tensor itself."
+    return method
+
+
+def operator(primitive: Primitive, name: str, node: str | None = None) -> Any:
+    """An in-place operator (`x *= y`); NotImplemented for operands it does not know."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, bool, int, float, complex, np.generic, np.ndarray)):
+            return NotImplemented
+        return apply_inplace(primitive, (self, arguments.operand(other, name)), {}, node)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{primitive.doc}, stored in the tensor itself."
+    return method
+
+
+def one(primitive: Primitive, name: str, node: str | None = None) -> Any:
+    """An in-place method without operands (`x.exp_()`)."""
+
+    def method(self: Tensor) -> Tensor:
+        return apply_inplace(primitive, (self,), {}, node)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{primitive.doc}, stored in the tensor itself."
+    return method
+
+
+def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """self += alpha * other."""
+    from pullback.api.elementwise import _scaled
+
+    b = arguments.operand(_scaled("add_", other, alpha), "add_")
+    return apply_inplace(ops.add, (self, b), {}, "AddBackward0")
+
+
+def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """self -= alpha * other."""
+    from pullback.api.elementwise import _scaled
+
+    b = arguments.operand(_scaled("sub_", other, alpha), "sub_")
+    return apply_inplace(ops.sub, (self, b), {})
+
+
+def pow_(self: Tensor, exponent: Any) -> Tensor:
+    """self **= exponent."""
+    b = arguments.operand(exponent, "pow_", "exponent")
+    if b == 2 and not isinstance(b, Tensor) and self._data.dtype.kind in "fc":
+        return apply_inplace(ops.square, (self,), {})
+    node = "PowBackward1" if isinstance(b, Tensor) else "PowBackward0"
+    return apply_inplace(ops.pow_, (self, b), {}, node)
+
+
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A002
+    """self limited to [min, max]."""
+    if min is None and max is None:
+        raise ArgumentRuntimeError(
+            with_site("torch.clamp: At least one of 'min' or 'max' must not be None")
+        )
+    return apply_inplace(ops.clamp, (self,), {"min": min, "max": max}, "ClampBackward1")
+
+
+def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
+    """self with `value` where mask holds."""
+    from pullback.api.elementwise import masked_fill
+
+    return replaced(self, masked_fill(self, mask, value), "MaskedFillBackward0")
+
+
+def replaced(self: Tensor, result: Tensor, node: str) -> Tensor:
+    """`self` becomes `result`, computed out of place from it (rare in-place functions)."""
+    return apply_inplace(identity_of, (self, result), {}, node)
+
+
+identity_of = general(
+    "replace", lambda x, source: source, vjp=dict(source=lambda g: g),
+    jvp=dict(source=lambda t: t), doc="the second argument",
+)  # fmt: skip
+
+
+def out_of_place(function: Any, node: str) -> Any:
+    """The in-place version of a function, by way of its out-of-place one."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        check_writable(self, 0)
+        return replaced(self, function(self, *args, **kwargs), node)
+
+    method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__doc__ = f"`{function.__name__}`, stored in the tensor itself."
+    return method
+
+
+__all__ = ["apply", "clone", "copy_", "fill_", "write_out", "zero_"]

@@ -1,0 +1,436 @@
+"""The methods and operators of Tensor (layer 4), installed once when the package is imported."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pullback.api import (
+    arguments,
+    autograd,
+    convert,
+    creation,
+    elementwise,
+    hooks,
+    indexing,
+    inplace,
+    linalg,
+    movement,
+    nn,
+    reduce,
+    text,
+)
+from pullback.core import dtypes
+from pullback.core.callsite import with_site
+from pullback.core.size import Size
+from pullback.eager.apply import apply, binary, mark_origin, unary
+from pullback.eager.inplace import detach_in_place
+from pullback.eager.node import Node
+from pullback.eager.tensor import Tensor, set_requires_grad, wrap
+from pullback.errors import ArgumentTypeError, GraphError
+from pullback.ops import elementwise as ops
+from pullback.ops.movement import permute
+
+NUMBERS = (bool, int, float, complex)
+_matmul_fast = linalg.matmul
+
+
+# ---------------------------------------------------------------- history
+def detach(self: Tensor) -> Tensor:
+    """The same memory without history: gradients do not flow back through it."""
+    out = wrap(self._data)
+    out._counter = self._counter if self._counter is not None else fresh_counter(self)
+    if self._requires_grad:
+        mark_origin(out, "detach")
+    return out
+
+
+def fresh_counter(tensor: Tensor) -> list[Any]:
+    """A version counter: shared from now on by tensors of one memory."""
+    tensor._counter = [0]
+    return tensor._counter
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Cuts this tensor's own history.  Raises RuntimeError for a view."""
+    return detach_in_place(self)
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Starts (or stops) recording operations on this leaf; returns it."""
+    set_requires_grad(self, requires_grad)
+    return self
+
+
+# ---------------------------------------------------------------- copies
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A leaf with its own memory and a copy of `.grad`."""
+    if not self.is_leaf:
+        raise GraphError(
+            with_site(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment.  If you were attempting to deepcopy a module, this may "
+                "be because of a torch.nn.utils.weight_norm usage; use .detach().clone() instead"
+            )
+        )
+    if id(self) in memo:
+        return memo[id(self)]  # type: ignore[no-any-return]
+    out = object.__new__(type(self))
+    _restore_state(out, self._data.copy(), self._requires_grad, None, {})
+    memo[id(self)] = out
+    if self._grad is not None:
+        out._grad = copy.deepcopy(self._grad, memo)
+    out.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return out
+
+
+def shallow_copy(self: Tensor) -> Tensor:
+    """`copy.copy`: another tensor over the same memory."""
+    out = object.__new__(type(self))
+    _restore_state(out, self._data, self._requires_grad and self.is_leaf, self._grad,
+                   dict(self.__dict__))  # fmt: skip
+    return out
+
+
+def _restore_state(
+    out: Tensor, data: Any, requires_grad: bool, grad: Tensor | None, attributes: dict[str, Any]
+) -> None:
+    out._data, out._requires_grad, out._grad = data, requires_grad, grad
+    out._edge = out._counter = out._rare = None
+    if attributes:
+        out.__dict__.update(attributes)
+
+
+def rebuild(
+    cls: type, data: Any, requires_grad: bool, grad: Tensor | None, attributes: dict[str, Any]
+) -> Tensor:
+    """A tensor from its pickled state."""
+    out: Tensor = object.__new__(cls)
+    native = dtypes.FROM_NUMPY[data.dtype].numpy
+    _restore_state(out, data if data.dtype is native else data.view(native), requires_grad, grad,
+                   attributes)  # fmt: skip
+    return out
+
+
+def reduce_state(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+    """For pickle: a leaf with its values, flag and `.grad`."""
+    if not self.is_leaf:
+        raise GraphError(
+            with_site(
+                "Only Tensors created explicitly by the user (graph leaves) can be pickled: "
+                "detach() this one first"
+            )
+        )
+    data = np.ascontiguousarray(convert.concrete(self, "pickle")).reshape(self._data.shape)
+    return rebuild, (type(self), data, self._requires_grad, self._grad, dict(self.__dict__))
+
+
+# ---------------------------------------------------------------- operators
+def _compare(primitive: Any) -> Any:
+    def method(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (Tensor, *NUMBERS)):
+            return apply(primitive, (self, other), {})
+        if isinstance(other, (np.generic, np.ndarray)):
+            return apply(primitive, (self, arguments.operand(other, primitive.name)), {})
+        return NotImplemented
+
+    method.__doc__ = f"{primitive.doc}, elementwise."
+    return method
+
+
+def _sub_operator() -> Any:
+    fast = binary(ops.sub)
+
+    def method(self: Tensor, other: Any) -> Any:
+        if self._data.dtype.kind == "b":
+            elementwise.refuse_bool_subtraction(self, other)
+        return fast(self, other)
+
+    return method
+
+
+def _rsub(self: Tensor, other: Any) -> Any:
+    """other - self."""
+    if not isinstance(other, (*NUMBERS, np.generic, np.ndarray, Tensor)):
+        return NotImplemented
+    return elementwise.rsub(self, other)
+
+
+_reciprocal = unary(ops.reciprocal)
+_mul = binary(ops.mul)
+
+
+def _rdiv(self: Tensor, other: Any) -> Any:
+    """other / self."""
+    if not isinstance(other, (*NUMBERS, np.generic, np.ndarray)):
+        return NotImplemented
+    return _mul(_reciprocal(self), other)
+
+
+def _pow(self: Tensor, other: Any) -> Any:
+    """self ** other."""
+    if not isinstance(other, (*NUMBERS, np.generic, np.ndarray, Tensor)):
+        return NotImplemented
+    return elementwise.power(self, other)
+
+
+def _rpow(self: Tensor, other: Any) -> Any:
+    """other ** self."""
+    if not isinstance(other, (*NUMBERS, np.generic, np.ndarray)):
+        return NotImplemented
+    return elementwise.power(other, self)
+
+
+def _reflected(function: Any) -> Any:
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (*NUMBERS, np.generic, np.ndarray)):
+            return NotImplemented
+        return function(other, self)
+
+    return method
+
+
+def _straight(function: Any) -> Any:
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (*NUMBERS, np.generic, np.ndarray, Tensor)):
+            return NotImplemented
+        return function(self, other)
+
+    return method
+
+
+def _matmul(self: Tensor, other: Any) -> Any:
+    """self @ other."""
+    if not isinstance(other, Tensor):
+        if not isinstance(other, np.ndarray):
+            return NotImplemented
+        other = wrap(other)
+    return _matmul_fast(self, other)
+
+
+def _rmatmul(self: Tensor, other: Any) -> Any:
+    """other @ self."""
+    return _matmul_fast(wrap(other), self) if isinstance(other, np.ndarray) else NotImplemented
+
+
+def _logical(primitive: Any, bitwise: Any) -> Any:
+    def method(self: Tensor, other: Any) -> Any:
+        if not isinstance(other, (*NUMBERS, np.generic, np.ndarray, Tensor)):
+            return NotImplemented
+        return apply(bitwise, (self, arguments.operand(other, primitive)), {})
+
+    return method
+
+
+def iterate(self: Tensor) -> Iterator[Tensor]:
+    """The slices along the first dim."""
+    if not self.ndim:
+        raise ArgumentTypeError(with_site("iteration over a 0-d tensor"))
+    return iter(movement.unbind(self, 0))
+
+
+def contains(self: Tensor, value: Any) -> bool:
+    """`value in x`: whether any element equals it."""
+    if isinstance(value, (Tensor, *NUMBERS)):
+        return bool(apply(ops.eq, (self, value), {})._data.any())
+    raise ArgumentTypeError(
+        with_site(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}."
+        )
+    )
+
+
+def _turned(self: Tensor) -> Tensor:
+    """Dims in reverse order (of a matrix: its transpose)."""
+    perm = tuple(reversed(range(self.ndim)))
+    return apply(permute, (self,), {"perm": perm}, "PermuteBackward0")  # type: ignore[no-any-return]
+
+
+def _adjoint(self: Tensor) -> Tensor:
+    """The conjugate transpose of the last two dims."""
+    return elementwise.conj(movement.transpose(self, -2, -1))
+
+
+# ---------------------------------------------------------------- sizes
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """The shape, or the size of one dim."""
+    if dim is None:
+        return Size(self._data.shape)
+    return self._data.shape[arguments.dim(dim, self.ndim)]
+
+
+def _new(function: Any) -> Any:
+    """`x.new_zeros(...)`: as the constructor, with the dtype of x."""
+
+    def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
+        if options.get("dtype") is None:
+            options["dtype"] = self.dtype
+        return function(*args, **options)  # type: ignore[no-any-return]
+
+    method.__name__ = f"new_{function.__name__}"
+    method.__doc__ = f"`{function.__name__}` with the dtype of this tensor."
+    return method
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """`x[key] = value`, recorded."""
+    indexing.setitem(self, key, value)
+
+
+# ---------------------------------------------------------------- tables
+FUNCTIONS: dict[Any, str] = {
+    elementwise: (
+        "add sub mul div true_divide floor_divide fmod remainder atan2 maximum minimum eq ne lt le "
+        "gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor "
+        "bitwise_not neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan "
+        "sinh cosh tanh asinh acosh atanh sigmoid reciprocal sign sgn angle floor ceil trunc isnan "
+        "isinf isfinite relu positive frac round square clamp nan_to_num lerp addcmul addcdiv "
+        "masked_fill isclose allclose equal logaddexp hypot float_power"
+    ),
+    reduce: (
+        "sum mean nansum prod max min amax amin argmax argmin any all count_nonzero logsumexp var "
+        "std norm cumsum cumprod sort argsort topk median unique bincount"
+    ),
+    linalg: "dot vdot mv mm bmm matmul outer addmm addmv addr baddbmm trace",
+    movement: (
+        "reshape view flatten unflatten squeeze unsqueeze permute transpose t movedim expand "
+        "expand_as split chunk unbind flip roll repeat tile repeat_interleave diagonal diag tril "
+        "triu clone contiguous"
+    ),
+    indexing: (
+        "gather scatter scatter_add index_select index_add index_copy index_fill index_put "
+        "masked_select take nonzero select narrow take_along_dim"
+    ),
+    nn: "softmax log_softmax erf",
+    convert: "to item tolist numpy stride data_ptr",
+}  # fmt: skip
+ALIASES = {
+    "abs": "absolute", "multiply": "mul", "subtract": "sub", "divide": "div", "negative": "neg",
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
+    "arctanh": "atanh", "arctan2": "atan2", "clip": "clamp", "swapaxes": "transpose",
+    "swapdims": "transpose", "moveaxis": "movedim", "greater": "gt", "greater_equal": "ge",
+    "less": "lt", "less_equal": "le", "not_equal": "ne", "fix": "trunc", "ger": "outer",
+}  # fmt: skip
+IN_PLACE_ONE = (
+    "neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh "
+    "asinh acosh atanh sigmoid reciprocal sign sgn floor ceil trunc relu square"
+)
+IN_PLACE_TWO = {
+    "mul_": "mul", "div_": "div", "fmod_": "fmod", "remainder_": "remainder",
+    "floor_divide_": "floor_divide", "atan2_": "atan2", "eq_": "eq", "ne_": "ne", "lt_": "lt",
+    "le_": "le", "gt_": "gt", "ge_": "ge", "logical_and_": "logical_and",
+    "logical_or_": "logical_or", "logical_xor_": "logical_xor", "bitwise_and_": "bitwise_and",
+    "bitwise_or_": "bitwise_or", "bitwise_xor_": "bitwise_xor",
+}  # fmt: skip
+IN_PLACE_OPERATORS = {
+    "__iadd__": ("add", "AddBackward0"), "__isub__": ("sub", None), "__imul__": ("mul", None),
+    "__itruediv__": ("div", None), "__ifloordiv__": ("floor_divide", None),
+    "__imod__": ("remainder", None), "__iand__": ("bitwise_and", None),
+    "__ior__": ("bitwise_or", None), "__ixor__": ("bitwise_xor", None),
+}  # fmt: skip
+OPERATORS: dict[str, Any] = {
+    "__add__": binary(ops.add), "__radd__": binary(ops.add), "__sub__": _sub_operator(),
+    "__rsub__": _rsub, "__mul__": _mul, "__rmul__": _mul, "__truediv__": binary(ops.div),
+    "__rtruediv__": _rdiv, "__pow__": _pow, "__rpow__": _rpow,
+    "__floordiv__": _straight(elementwise.floor_divide),
+    "__rfloordiv__": _reflected(elementwise.floor_divide),
+    "__mod__": _straight(elementwise.remainder), "__rmod__": _reflected(elementwise.remainder),
+    "__matmul__": _matmul, "__rmatmul__": _rmatmul, "__neg__": unary(ops.neg),
+    "__pos__": elementwise.positive, "__abs__": unary(ops.abs_),
+    "__invert__": elementwise.bitwise_not,
+    "__and__": _straight(elementwise.bitwise_and), "__rand__": _straight(elementwise.bitwise_and),
+    "__or__": _straight(elementwise.bitwise_or), "__ror__": _straight(elementwise.bitwise_or),
+    "__xor__": _straight(elementwise.bitwise_xor), "__rxor__": _straight(elementwise.bitwise_xor),
+    "__lshift__": _straight(elementwise.bitwise_left_shift),
+    "__rshift__": _straight(elementwise.bitwise_right_shift),
+    "__eq__": _compare(ops.eq), "__ne__": _compare(ops.ne), "__lt__": _compare(ops.lt),
+    "__le__": _compare(ops.le), "__gt__": _compare(ops.gt), "__ge__": _compare(ops.ge),
+    "__hash__": object.__hash__, "__getitem__": indexing.getitem, "__setitem__": setitem,
+    "__iter__": iterate, "__contains__": contains, "__len__": convert.length,
+    "__bool__": convert.truth, "__float__": convert.number(float), "__int__": convert.number(int),
+    "__complex__": convert.number(complex), "__index__": convert.index,
+    "__array__": convert.array, "__dlpack__": convert.dlpack,
+    "__dlpack_device__": lambda self: (1, 0), "__deepcopy__": deepcopy, "__copy__": shallow_copy,
+    "__reduce_ex__": reduce_state, "__repr__": text.representation, "__format__": text.formatted,
+    "__str__": text.representation,
+}  # fmt: skip
+METHODS: dict[str, Any] = {
+    "backward": autograd.tensor_backward, "detach": detach, "detach_": detach_,
+    "requires_grad_": requires_grad_, "register_hook": hooks.register_hook,
+    "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
+    "retain_grad": hooks.retain_grad, "size": size, "add_": inplace.add_, "sub_": inplace.sub_,
+    "pow_": inplace.pow_, "copy_": inplace.copy_, "fill_": inplace.fill_, "zero_": inplace.zero_,
+    "clamp_": inplace.clamp_, "masked_fill_": inplace.masked_fill_,
+    "dim": lambda self: self.ndim, "numel": lambda self: self._data.size,
+    "nelement": lambda self: self._data.size, "element_size": lambda self: self.itemsize,
+    "is_contiguous": lambda self, memory_format=None: bool(self._data.flags.c_contiguous),
+    "is_floating_point": lambda self: self._data.dtype.kind == "f",
+    "is_complex": lambda self: self._data.dtype.kind == "c",
+    "is_signed": lambda self: self._data.dtype.kind in "ifc", "cpu": lambda self: self,
+    "is_conj": lambda self: False, "is_neg": lambda self: False,
+    "is_inference": lambda self: False, "storage_offset": text.storage_offset,
+    "pow": elementwise.power, "conj": elementwise.conj, "type": convert.type_name,
+    "type_as": lambda self, other: convert.to(self, other.dtype),
+    "float": convert.typed("float32"), "double": convert.typed("float64"),
+    "half": convert.typed("float16"), "long": convert.typed("int64"),
+    "int": convert.typed("int32"), "short": convert.typed("int16"),
+    "char": convert.typed("int8"), "byte": convert.typed("uint8"), "bool": convert.typed("bool"),
+    "cfloat": convert.typed("complex64"), "cdouble": convert.typed("complex128"),
+    "view_as": lambda self, other: movement.view(self, other._data.shape),
+    "reshape_as": lambda self, other: movement.reshape(self, other._data.shape),
+    "where": lambda self, condition, other: elementwise.where(condition, self, other),
+    "adjoint": _adjoint, "ravel": lambda self: movement.reshape(self, -1),
+    "new_zeros": _new(creation.zeros), "new_ones": _new(creation.ones),
+    "new_empty": _new(creation.empty), "new_full": _new(creation.full),
+    "new_tensor": _new(creation.tensor),
+    "scatter_": inplace.out_of_place(indexing.scatter, "ScatterBackward0"),
+    "scatter_add_": inplace.out_of_place(indexing.scatter_add, "ScatterAddBackward0"),
+    "index_add_": inplace.out_of_place(indexing.index_add, "IndexAddBackward0"),
+    "index_copy_": inplace.out_of_place(indexing.index_copy, "IndexCopyBackward0"),
+    "index_fill_": inplace.out_of_place(indexing.index_fill, "IndexFillBackward0"),
+    "index_put_": inplace.out_of_place(indexing.index_put, "IndexPutBackward0"),
+    "addcmul_": inplace.out_of_place(elementwise.addcmul, "AddcmulBackward0"),
+    "addcdiv_": inplace.out_of_place(elementwise.addcdiv, "AddcdivBackward0"),
+    "lerp_": inplace.out_of_place(elementwise.lerp, "LerpBackward0"),
+    "abs_": inplace.one(ops.abs_, "abs_"), "clip_": inplace.clamp_,
+}  # fmt: skip
+PROPERTIES: dict[str, Any] = {
+    "T": _turned, "mT": lambda self: movement.transpose(self, -2, -1), "H": _adjoint,
+    "mH": _adjoint, "real": elementwise.real, "imag": elementwise.imag,
+    "layout": lambda self: text.STRIDED, "is_sparse": lambda self: False,
+    "is_cuda": lambda self: False, "is_quantized": lambda self: False,
+    "is_meta": lambda self: False, "names": lambda self: (None,) * self.ndim,
+}  # fmt: skip
+
+
+def install() -> None:
+    """Give Tensor everything above."""
+    for module, names in FUNCTIONS.items():
+        for name in names.split():
+            setattr(Tensor, name, getattr(module, name))
+    for alias, name in ALIASES.items():
+        function = elementwise.absolute if name == "absolute" else getattr(Tensor, name)
+        setattr(Tensor, alias, function)
+    for name in IN_PLACE_ONE.split():
+        primitive = getattr(ops, name)
+        setattr(Tensor, f"{name}_", inplace.one(primitive, f"{name}_"))
+    for name, primitive_name in IN_PLACE_TWO.items():
+        setattr(Tensor, name, inplace.two(getattr(ops, primitive_name), name))
+    for name, (primitive_name, node) in IN_PLACE_OPERATORS.items():
+        setattr(Tensor, name, inplace.operator(getattr(ops, primitive_name), name, node))
+    for name, function in {**OPERATORS, **METHODS}.items():
+        setattr(Tensor, name, function)
+    for name, function in PROPERTIES.items():
+        setattr(Tensor, name, property(function))
+    Tensor.__ipow__ = inplace.pow_  # type: ignore[attr-defined]
+    Node.register_hook = hooks.node_register_hook  # type: ignore[attr-defined]
+    Node.register_prehook = hooks.node_register_prehook  # type: ignore[attr-defined]
+    # a fast unary method must be the very closure: a wrapper would be a second frame
+    for name in "exp log tanh sigmoid sin cos sqrt relu neg".split():
+        setattr(Tensor, name, unary(getattr(ops, name)))
+
+
+install()

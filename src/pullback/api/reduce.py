@@ -1,0 +1,420 @@
+"""Reductions and running sums (layer 4), with PyTorch's signatures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.api import arguments
+from pullback.api.arguments import UNSET
+from pullback.api.elementwise import into
+from pullback.core import dtypes
+from pullback.core.callsite import with_site
+from pullback.eager.apply import apply
+from pullback.eager.tensor import Tensor, wrap
+from pullback.errors import ArgumentRuntimeError, DimensionError
+from pullback.ops import broadcast, indexing, reduce
+
+
+def _source(input: Any, function: str, dtype: Any = None) -> Tensor:  # noqa: A002
+    x = input if type(input) is Tensor else arguments.tensor(input, function)
+    return x if dtype is None else x.to(dtype)  # type: ignore[attr-defined,no-any-return]
+
+
+def _both(dim: Any, axis: Any, keepdim: Any, keepdims: Any) -> tuple[Any, bool]:
+    """`dim`/`keepdim` under either of their names."""
+    return (dim if axis is UNSET else axis), bool(keepdim if keepdims is UNSET else keepdims)
+
+
+_ALL: dict[int, tuple[int, ...]] = {n: tuple(range(n)) for n in range(65)}
+_TOTAL = {n: {"axis": axes, "keepdims": False} for n, axes in _ALL.items()}
+
+
+def sum(  # noqa: A001
+    input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None,  # noqa: A002
+    axis: Any = UNSET, keepdims: Any = UNSET,
+) -> Tensor:  # fmt: skip
+    """The sum over `dim` (an int, a sequence, or None for all); int64 for integers."""
+    x = input if type(input) is Tensor else arguments.tensor(input, "sum")
+    if dtype is not None or x._data.dtype.kind in "biu":
+        x = x.to(dtypes.int64 if dtype is None else dtype)  # type: ignore[attr-defined]
+    if dim is None and axis is UNSET:
+        result = apply(broadcast.sum_, (x,), _TOTAL[x._data.ndim], "SumBackward0")
+        return result if out is None else into(out, result)  # type: ignore[no-any-return]
+    dim, keep = _both(dim, axis, keepdim, keepdims)
+    axes = arguments.dims(dim, x._data.ndim)
+    return into(
+        out, apply(broadcast.sum_, (x,), {"axis": axes, "keepdims": keep}, "SumBackward1")
+    )
+
+
+def mean(
+    input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None,  # noqa: A002
+    axis: Any = UNSET, keepdims: Any = UNSET,
+) -> Tensor:  # fmt: skip
+    """The mean over `dim`.  Raises RuntimeError for integer tensors (give `dtype`)."""
+    x = _source(input, "mean", dtype)
+    arguments.differentiable_dtype(x._data.dtype, "mean")
+    dim, keep = _both(dim, axis, keepdim, keepdims)
+    axes = arguments.dims(dim, x._data.ndim)
+    name = "MeanBackward0" if dim is None else "MeanBackward1"
+    return into(out, apply(reduce.mean, (x,), {"axis": axes, "keepdims": keep}, name))
+
+
+def nansum(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:  # noqa: A002
+    """The sum with NaN counted as 0."""
+    from pullback.api.elementwise import isnan, masked_fill
+
+    x = arguments.tensor(input, "nansum")
+    return sum(masked_fill(x, isnan(x), 0), dim, keepdim)
+
+
+def prod(
+    input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None,  # noqa: A002
+    axis: Any = UNSET, keepdims: Any = UNSET,
+) -> Tensor:  # fmt: skip
+    """The product over one dim, or all; the gradient is right where factors are 0."""
+    x = _source(input, "prod", dtype)
+    if dtype is None and x._data.dtype.kind in "biu":
+        x = x.to(dtypes.int64)  # type: ignore[attr-defined]
+    dim, keep = _both(dim, axis, keepdim, keepdims)
+    axes = tuple(range(x.ndim)) if dim is None else (arguments.dim(dim, x.ndim),)
+    axes = axes if x.ndim else ()
+    name = "ProdBackward0" if dim is None else "ProdBackward1"
+    return into(out, apply(reduce.prod, (x,), {"axis": axes, "keepdims": keep}, name))
+
+
+# ---------------------------------------------------------------- extremes
+class ValuesIndices(NamedTuple):
+    """What a reduction along one dim gives; prints as PyTorch's return types do."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def return_type(name: str) -> Any:
+    """A named tuple `torch.return_types.<name>` of values and indices."""
+
+    def text(self: Any) -> str:
+        return f"torch.return_types.{name}(\nvalues={self.values!r},\nindices={self.indices!r})"
+
+    return type(name, (ValuesIndices,), {"__slots__": (), "__repr__": text,
+                                         "__module__": "torch.return_types"})  # fmt: skip
+
+
+RETURN_TYPES = {n: return_type(n) for n in ("max", "min", "sort", "topk", "median", "kthvalue",
+                                            "mode", "cummax", "cummin")}  # fmt: skip
+
+
+def refuse_empty(x: Tensor, function: str, axes: tuple[int, ...]) -> None:
+    """No element is the largest of none."""
+    if x._data.size == 0 and math.prod(x._data.shape[a] for a in axes) == 0:
+        raise (DimensionError if axes else ArgumentRuntimeError)(
+            with_site(
+                f"{function}(): Expected reduction dim to be specified for input.numel() == 0. "
+                f"Specify the reduction dim with the 'dim' argument; got shape {list(x.shape)}"
+            )
+        )
+
+
+def _nan_aware(x: Any, axis: int, largest: bool) -> Any:
+    """Index of the extreme element; the first NaN counts as extreme, as in PyTorch."""
+    return np.argmax(x, axis) if largest else np.argmin(x, axis)
+
+
+def _extreme(name: str, whole: Any, largest: bool, pairwise: str) -> Any:
+    def function(
+        input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None,  # noqa: A002
+        axis: Any = UNSET, keepdims: Any = UNSET,
+    ) -> Any:  # fmt: skip
+        x = arguments.tensor(input, name)
+        dim, keep = _both(dim, axis, keepdim, keepdims)
+        if isinstance(dim, Tensor):
+            from pullback.api import elementwise
+
+            return getattr(elementwise, pairwise)(x, dim, out=out)
+        if dim is None:
+            axes = tuple(range(x.ndim))
+            if x._data.size == 0:
+                raise ArgumentRuntimeError(
+                    with_site(
+                        f"{name}(): Expected reduction dim to be specified for input.numel() == "
+                        "0. Specify the reduction dim with the 'dim' argument."
+                    )
+                )
+            node = f"{name.title()}Backward1"
+            return into(out, apply(whole, (x,), {"axis": axes, "keepdims": False}, node))
+        a = arguments.dim(dim, x.ndim)
+        refuse_empty(x, name, (a,) if x.ndim else ())
+        primitive = reduce.argmax if largest else reduce.argmin
+        index = (
+            apply(primitive, (x.detach(),), {"axis": a, "keepdims": False})  # type: ignore[attr-defined]
+            if x.ndim else wrap(np.zeros((), np.int64))
+        )  # fmt: skip
+        index = wrap(index._data)
+        values = apply(
+            indexing.pick, (x, index), {"axis": a, "keepdims": keep}, f"{name.title()}Backward0"
+        )
+        if keep and x.ndim:
+            index = index.unsqueeze(a)
+        return RETURN_TYPES[name](values, index)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The {'largest' if largest else 'smallest'} element of all (ties share the gradient); "
+        "along `dim`, values and indices; of two tensors, elementwise."
+    )
+    return function
+
+
+max = _extreme("max", reduce.amax, True, "maximum")  # noqa: A001
+min = _extreme("min", reduce.amin, False, "minimum")  # noqa: A001
+
+
+def _amax(name: str, primitive: Any) -> Any:
+    def function(
+        input: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None,  # noqa: A002
+        axis: Any = UNSET, keepdims: Any = UNSET,
+    ) -> Tensor:  # fmt: skip
+        x = arguments.tensor(input, name)
+        dim, keep = _both(dim, axis, keepdim, keepdims)
+        axes = arguments.dims(dim, x.ndim)
+        refuse_empty(x, name, axes)
+        return into(out, apply(primitive, (x,), {"axis": axes, "keepdims": keep}))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{primitive.doc}; over any dims."
+    return function
+
+
+amax, amin = _amax("amax", reduce.amax), _amax("amin", reduce.amin)
+
+
+def _arg(name: str, primitive: Any) -> Any:
+    def function(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:  # noqa: A002
+        x = arguments.tensor(input, name)
+        a = None if dim is None else arguments.dim(dim, x.ndim)
+        if x._data.size == 0:
+            refuse_empty(x, name, tuple(range(x.ndim)) if a is None else (a,))
+        if not x.ndim:
+            return wrap(np.zeros((), np.int64))
+        return apply(primitive, (x,), {"axis": a, "keepdims": bool(keepdim)})  # type: ignore[no-any-return]
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{primitive.doc}; of all elements when dim is None."
+    return function
+
+
+argmax, argmin = _arg("argmax", reduce.argmax), _arg("argmin", reduce.argmin)
+
+
+# ---------------------------------------------------------------- truth
+def _truth(name: str, primitive: Any) -> Any:
+    def function(
+        input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None  # noqa: A002
+    ) -> Tensor:
+        x = arguments.tensor(input, name)
+        axes = arguments.dims(dim, x.ndim)
+        return into(out, apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdim)}))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{primitive.doc}, over `dim` or all."
+    return function
+
+
+any, all = _truth("any", reduce.any_), _truth("all", reduce.all_)  # noqa: A001
+
+
+def count_nonzero(input: Any, dim: Any = None) -> Tensor:  # noqa: A002
+    """How many elements are not 0."""
+    x = arguments.tensor(input, "count_nonzero")
+    return wrap(np.asarray(np.count_nonzero(x._data, axis=arguments.dims(dim, x.ndim))))
+
+
+# ---------------------------------------------------------------- logsumexp, variance, norms
+def logsumexp(input: Any, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:  # noqa: A002
+    """log(sum(exp(input))) over `dim`, without overflow."""
+    x = arguments.tensor(input, "logsumexp")
+    axes = arguments.dims(dim, x.ndim)
+    return into(out, apply(reduce.logsumexp, (x,), {"axis": axes, "keepdims": bool(keepdim)}))
+
+
+def _spread(
+    name: str, primitive: Any, input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: Any  # noqa: A002
+) -> Any:
+    x = arguments.tensor(input, name)
+    arguments.differentiable_dtype(x._data.dtype, name)
+    if isinstance(dim, bool):  # var(x, unbiased)
+        dim, unbiased = None, dim
+    if correction is UNSET or correction is None:
+        correction = 1 if unbiased is UNSET or unbiased else 0
+    axes = arguments.dims(dim, x.ndim)
+    return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdim),
+                                   "correction": correction})  # fmt: skip
+
+
+def var(
+    input: Any, dim: Any = None, unbiased: Any = UNSET, keepdim: bool = False, *,  # noqa: A002
+    correction: Any = UNSET, out: Any = None, axis: Any = UNSET, keepdims: Any = UNSET,
+) -> Tensor:  # fmt: skip
+    """The variance over `dim`, divided by n - correction (1 unless given)."""
+    dim, keep = _both(dim, axis, keepdim, keepdims)
+    return into(out, _spread("var", reduce.var, input, dim, unbiased, correction, keep))
+
+
+def std(
+    input: Any, dim: Any = None, unbiased: Any = UNSET, keepdim: bool = False, *,  # noqa: A002
+    correction: Any = UNSET, out: Any = None, axis: Any = UNSET, keepdims: Any = UNSET,
+) -> Tensor:  # fmt: skip
+    """The standard deviation over `dim`: the root of `var`."""
+    dim, keep = _both(dim, axis, keepdim, keepdims)
+    return into(out, _spread("std", reduce.std, input, dim, unbiased, correction, keep))
+
+
+def var_mean(
+    input: Any, dim: Any = None, unbiased: Any = UNSET, keepdim: bool = False, *,  # noqa: A002
+    correction: Any = UNSET,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The variance and the mean over `dim`."""
+    return (
+        var(input, dim, unbiased, keepdim, correction=correction),
+        mean(input, None if isinstance(dim, bool) else dim, keepdim),
+    )
+
+
+def std_mean(
+    input: Any, dim: Any = None, unbiased: Any = UNSET, keepdim: bool = False, *,  # noqa: A002
+    correction: Any = UNSET,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The standard deviation and the mean over `dim`."""
+    return (
+        std(input, dim, unbiased, keepdim, correction=correction),
+        mean(input, None if isinstance(dim, bool) else dim, keepdim),
+    )
+
+
+def norm(
+    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,  # noqa: A002
+    dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    """The p-norm of the elements over `dim`; "fro" is the 2-norm."""
+    x = _source(input, "norm", dtype)
+    arguments.differentiable_dtype(x._data.dtype, "linalg.vector_norm")
+    order = 2.0 if p in ("fro", None) else float(p)
+    axes = arguments.dims(dim, x.ndim)
+    return into(out, apply(reduce.norm, (x,), {"p": order, "axis": axes,
+                                               "keepdims": bool(keepdim)}))  # fmt: skip
+
+
+# ---------------------------------------------------------------- running sums and products
+def _running(name: str, primitive: Any) -> Any:
+    def function(input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> Tensor:  # noqa: A002
+        x = _source(input, name, dtype)
+        if dtype is None and x._data.dtype.kind in "biu":
+            x = x.to(dtypes.int64)  # type: ignore[attr-defined]
+        a = arguments.dim(dim, x.ndim)
+        return into(out, apply(primitive, (x,), {"axis": a}))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{primitive.doc}; int64 for integers."
+    return function
+
+
+cumsum, cumprod = _running("cumsum", reduce.cumsum), _running("cumprod", reduce.cumprod)
+
+
+# ---------------------------------------------------------------- sorting
+def sort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False,  # noqa: A002
+) -> Any:  # fmt: skip
+    """Values in order along `dim`, and the indices they came from."""
+    x = arguments.tensor(input, "sort")
+    a = arguments.dim(dim, x.ndim)
+    if not x.ndim:
+        return RETURN_TYPES["sort"](x.clone(), wrap(np.zeros((), np.int64)))  # type: ignore[attr-defined]
+    data = x._data
+    if descending:
+        # stable and descending: sort the reversed axis, then reverse
+        order = np.flip(np.argsort(np.flip(data, a), a, kind="stable"), a)
+        order = np.ascontiguousarray(data.shape[a] - 1 - order)
+    else:
+        order = np.argsort(data, a, kind="stable")
+    index = wrap(order)
+    values = apply(indexing.gather, (x, index), {"axis": a}, "SortBackward0")
+    return RETURN_TYPES["sort"](values, index)
+
+
+def argsort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False,  # noqa: A002
+) -> Tensor:  # fmt: skip
+    """The indices that put the elements in order along `dim`."""
+    return sort(input, dim, descending, stable).indices  # type: ignore[no-any-return]
+
+
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
+    """The k largest (or smallest) elements along `dim`, in order, and their indices."""
+    x = arguments.tensor(input, "topk")
+    a = arguments.dim(dim, x.ndim)
+    if x.ndim and not 0 <= k <= x.shape[a]:
+        raise ArgumentRuntimeError(with_site("selected index k out of range"))
+    found = sort(x.detach(), a, largest)  # type: ignore[attr-defined]
+    index = wrap(np.ascontiguousarray(np.take(found.indices._data, np.arange(k), a))) if x.ndim \
+        else found.indices  # fmt: skip
+    values = apply(indexing.gather, (x, index), {"axis": a}, "TopkBackward0")
+    return RETURN_TYPES["topk"](values, index)
+
+
+def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+    """The middle element (the lower of two); along `dim`, with its index."""
+    x = arguments.tensor(input, "median")
+    if dim is None:
+        if not x._data.size:
+            return wrap(np.asarray(math.nan, x._data.dtype))
+        flat = x.reshape(-1)  # type: ignore[attr-defined]
+        order = np.argsort(flat._data, kind="stable")
+        bad = np.flatnonzero(np.isnan(flat._data)) if x._data.dtype.kind == "f" else ()
+        index = int(bad[0]) if len(bad) else int(order[(len(order) - 1) // 2])
+        return apply(indexing.pick, (flat, wrap(np.asarray(index))),
+                     {"axis": 0, "keepdims": False}, "MedianBackward0")  # fmt: skip
+    a = arguments.dim(dim, x.ndim)
+    if not x.ndim:
+        return RETURN_TYPES["median"](x.clone(), wrap(np.zeros((), np.int64)))  # type: ignore[attr-defined]
+    order = np.argsort(x._data, a, kind="stable")
+    index = np.take(order, (x.shape[a] - 1) // 2, a)
+    if x._data.dtype.kind == "f":
+        bad = np.isnan(x._data)
+        index = np.where(bad.any(a), bad.argmax(a), index)
+    positions = wrap(np.ascontiguousarray(index))
+    values = apply(indexing.pick, (x, positions), {"axis": a, "keepdims": keepdim},
+                   "MedianBackward1")  # fmt: skip
+    if keepdim:
+        positions = positions.unsqueeze(a)  # type: ignore[attr-defined]
+    return RETURN_TYPES["median"](values, positions)
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,  # noqa: A002
+) -> Any:  # fmt: skip
+    """The distinct elements in order; optionally where each went and how often it came."""
+    x = arguments.tensor(input, "unique")
+    values, inverse, counts = np.unique(x._data, return_inverse=True, return_counts=True)
+    found = [wrap(values)]
+    if return_inverse:
+        found.append(wrap(np.ascontiguousarray(inverse.reshape(x._data.shape))))
+    if return_counts:
+        found.append(wrap(counts))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:  # noqa: A002
+    """How often each non-negative integer occurs (or the sum of its weights)."""
+    x = arguments.tensor(input, "bincount")
+    if x._data.dtype.kind not in "iu" or x.ndim != 1 or (x._data.size and x._data.min() < 0):
+        raise ArgumentRuntimeError(
+            with_site("bincount only supports 1-d non-negative integral inputs.")
+        )
+    w = None if weights is None else weights._data
+    return wrap(np.bincount(x._data, w, minlength))
+

@@ -1,0 +1,52 @@
+"""How tensors print (layer 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.config import Defaults
+from pullback.core import printing
+from pullback.eager.tensor import Tensor
+
+
+class Layout:
+    """`torch.strided`: the only layout there is."""
+
+    def __repr__(self) -> str:
+        return "torch.strided"
+
+
+STRIDED = Layout()
+
+
+def representation(self: Tensor, *, tensor_contents: Any = None) -> str:
+    """The text of a tensor, as PyTorch prints it."""
+    data = self._data
+    if type(data) is not np.ndarray:
+        return repr(data)
+    grad_fn = self.grad_fn
+    return printing.tensor_text(
+        data,
+        requires_grad=self._requires_grad and grad_fn is None,
+        grad_fn=None if grad_fn is None else grad_fn.name(),
+        default_dtype=Defaults.dtype,
+    )
+
+
+def formatted(self: Tensor, spec: str) -> str:
+    """`format(x, spec)`: of a 0-d tensor, the number's."""
+    data = self._data
+    if type(data) is not np.ndarray or (data.ndim and not spec):
+        return repr(self)
+    return printing.scalar_format(data, spec)
+
+
+def storage_offset(self: Tensor) -> int:
+    """The position of the first element in the memory it shares, in elements."""
+    base = self._data
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    start = self._data.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    return int(start // self._data.dtype.itemsize)

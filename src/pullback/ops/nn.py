@@ -1,0 +1,104 @@
+"""Operations of neural networks that earn a primitive by speed or accuracy (layer 2)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.errors import UnsupportedError
+from pullback.ops.broadcast import sum_
+from pullback.ops.elementwise import exp, sigmoid, where
+from pullback.ops.kinds import elementwise, general
+
+
+def _softmax(x: Any, *, axis: int) -> Any:
+    if not x.ndim:
+        return np.ones_like(x)
+    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    e = wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-math.inf)
+    np.exp(e, out=e)
+    e /= np.add.reduce(e, axis=axis, keepdims=True)
+    return e.astype(x.dtype, copy=False)
+
+
+def _softmax_rule(g: Any, out: Any, axis: int) -> Any:
+    product = g * out
+    axes = (axis,) if product.ndim else ()
+    return product - out * sum_(product, axis=axes, keepdims=True)
+
+
+softmax = general(
+    "softmax", _softmax, vjp=dict(x=_softmax_rule), jvp=dict(x=_softmax_rule), batch="axes",
+    doc="exp(x) over its sum along an axis",
+)  # fmt: skip
+
+
+def _log_softmax(x: Any, *, axis: int) -> Any:
+    if not x.ndim:
+        return np.zeros_like(x)
+    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    shifted = wide - np.maximum.reduce(wide, axis=axis, keepdims=True, initial=-math.inf)
+    shifted -= np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
+    return shifted.astype(x.dtype, copy=False)
+
+
+def _log_softmax_back(g: Any, out: Any, axis: int) -> Any:
+    return g - exp(out) * sum_(g, axis=(axis,) if g.ndim else (), keepdims=True)
+
+
+def _log_softmax_forward(t: Any, out: Any, axis: int) -> Any:
+    return t - sum_(exp(out) * t, axis=(axis,) if t.ndim else (), keepdims=True)
+
+
+log_softmax = general(
+    "log_softmax", _log_softmax, vjp=dict(x=_log_softmax_back),
+    jvp=dict(x=_log_softmax_forward), batch="axes", doc="log(softmax(x)), without overflow",
+)  # fmt: skip
+
+
+def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
+    scaled = x * beta
+    with_log = np.log1p(np.exp(-np.abs(scaled))) + np.maximum(scaled, 0)
+    return np.where(scaled > threshold, x, with_log / beta).astype(x.dtype, copy=False)
+
+
+def _softplus_rule(g: Any, x: Any, beta: float, threshold: float) -> Any:
+    return where(x * beta > threshold, g, g * sigmoid(x * beta))
+
+
+softplus = elementwise(
+    "softplus", _softplus, promotion=None, vjp=dict(x=_softplus_rule),
+    jvp=dict(x=_softplus_rule), doc="log(1 + exp(beta x)) / beta",
+)  # fmt: skip
+
+
+def _leaky_relu(x: Any, *, negative_slope: float) -> Any:
+    return np.where(x > 0, x, x * negative_slope)
+
+
+def _leaky_relu_rule(g: Any, x: Any, negative_slope: float) -> Any:
+    return where(x > 0, g, g * negative_slope)
+
+
+leaky_relu = elementwise(
+    "leaky_relu", _leaky_relu, promotion=None, vjp=dict(x=_leaky_relu_rule),
+    jvp=dict(x=_leaky_relu_rule), doc="x, or negative_slope x below 0",
+)  # fmt: skip
+
+
+def _erf(x: Any) -> Any:
+    try:
+        from scipy.special import erf as scipy_erf
+    except ImportError:
+        raise UnsupportedError("erf needs SciPy: pip install scipy") from None
+    return scipy_erf(x)
+
+
+erf = elementwise(
+    "erf", _erf, promotion="float",
+    vjp=dict(x=lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi)))),
+    jvp=dict(x=lambda t, x: t * (exp(-(x * x)) * (2 / math.sqrt(math.pi)))),
+    doc="the error function",
+)  # fmt: skip

@@ -1,0 +1,354 @@
+"""Reductions (layer 2): `axis` is a sorted tuple of non-negative axes, `keepdims` a bool."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.ops.broadcast import cast, is_complex, reshape, shape_of, sum_, unsum, zeros_like
+from pullback.ops.elementwise import abs_, exp, logical_and, log, pow_, real, sgn, sign, where
+from pullback.ops.kinds import conj, general, linear
+from pullback.typing import Axes, Shape
+
+_REDUCTION = dict(batch="reduction")
+
+
+def kept_shape(shape: Shape, axis: Axes) -> Shape:
+    """The shape with the reduced axes kept as 1."""
+    return tuple(1 if i in axis else n for i, n in enumerate(shape))
+
+
+def restore(value: Any, shape: Shape, axis: Axes, keepdims: bool) -> Any:
+    """A reduced value with its axes back as size 1, so that it broadcasts against the input."""
+    if keepdims or not shape:
+        return value
+    return reshape(value, shape=kept_shape(shape, axis))
+
+
+def count(shape: Shape, axis: Axes) -> int:
+    """The number of elements that are reduced into one."""
+    return math.prod(shape[i] for i in axis)
+
+
+def accumulator(x: Any) -> Any:
+    """float16 adds up in float32, as in PyTorch."""
+    return np.float32 if x.dtype == np.float16 else None
+
+
+def _mean(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    total = np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=accumulator(x))
+    n = count(x.shape, axis)
+    return np.asarray(total / n if n else total * math.nan).astype(x.dtype, copy=False)
+
+
+mean = linear(
+    "mean", _mean,
+    transpose=dict(x=lambda g, x_shape, axis, keepdims: unsum(
+        g / max(count(x_shape, axis), 1), x_shape, axis, keepdims)),
+    reference="statistics.fmean", doc="the mean over axes", **_REDUCTION,
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- products
+def may_hold_zero(x: Any) -> bool:
+    """Whether an element is 0; True where the values are not at hand (a batch, a trace)."""
+    data = getattr(x, "_data", x)
+    return not isinstance(data, np.ndarray) or not data.all()
+
+
+def others(x: Any, axis: int) -> Any:
+    """x with a new axis before `axis`: row k holds x with element k replaced by 1."""
+    shape = shape_of(x)
+    n = shape[axis]
+    spread = reshape(x, shape=(*shape[:axis], 1, *shape[axis:]))
+    mask = np.eye(n, dtype=bool).reshape(n, n, *(1,) * (len(shape) - axis - 1))
+    return where(mask, 1, spread)
+
+
+def _prod_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    shape = shape_of(x)
+    g, o = restore(g, shape, axis, keepdims), restore(out, shape, axis, keepdims)
+    if not may_hold_zero(x):
+        return g * conj(o / x)
+    return g * conj(_product_of_others(x, axis))
+
+
+def _product_of_others(x: Any, axis: Axes) -> Any:
+    shape = shape_of(x)
+    if not shape:
+        return zeros_like(x) + 1
+    if len(axis) == 1:
+        return prod(others(x, axis[0]), axis=(axis[0] + 1,), keepdims=False)
+    assert len(axis) == len(shape), "prod reduces one axis, or all"
+    flat = reshape(x, shape=(math.prod(shape),))
+    return reshape(_product_of_others(flat, (0,)), shape=shape)
+
+
+def _prod_forward_rule(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    return sum_(t * _product_of_others(x, axis), axis=axis, keepdims=keepdims)
+
+
+prod = general(
+    "prod", lambda x, *, axis, keepdims: np.multiply.reduce(x, axis=axis, keepdims=keepdims),
+    vjp=dict(x=_prod_back), jvp=dict(x=_prod_forward_rule),
+    reference="math.prod", doc="the product over one axis, or all", **_REDUCTION,
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- extremes
+def _among(x: Any, out: Any, axis: Axes, keepdims: bool) -> tuple[Any, Any]:
+    """Which elements are the extreme one, and how many (NaN counts as extreme)."""
+    o = restore(out, shape_of(x), axis, keepdims)
+    hits = where(o != o, x != x, x == o)
+    ones = where(hits, zeros_like(x) + 1, 0)
+    return ones, sum_(ones, axis=axis, keepdims=True)
+
+
+def _extreme_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    ones, number = _among(x, out, axis, keepdims)
+    return ones * (restore(g, shape_of(x), axis, keepdims) / number)
+
+
+def _extreme_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    ones, number = _among(x, out, axis, keepdims)
+    return sum_(t * ones / number, axis=axis, keepdims=keepdims)
+
+
+amax = general(
+    "amax", lambda x, *, axis, keepdims: np.maximum.reduce(x, axis=axis, keepdims=keepdims),
+    vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
+    doc="the largest element; ties share the gradient", **_REDUCTION,
+)  # fmt: skip
+amin = general(
+    "amin", lambda x, *, axis, keepdims: np.minimum.reduce(x, axis=axis, keepdims=keepdims),
+    vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
+    doc="the smallest element; ties share the gradient", **_REDUCTION,
+)  # fmt: skip
+
+
+def _arg(function: Any) -> Any:
+    def forward(x: Any, *, axis: int | None, keepdims: bool) -> Any:
+        return function(x, axis=axis, keepdims=keepdims)
+
+    return forward
+
+
+argmax = general(
+    "argmax", lambda x, *, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
+    batch="axes", doc="where the largest element is: the first of ties",
+)  # fmt: skip
+argmin = general(
+    "argmin", lambda x, *, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
+    batch="axes", doc="where the smallest element is: the first of ties",
+)  # fmt: skip
+any_ = general(
+    "any", lambda x, *, axis, keepdims: np.any(x, axis=axis, keepdims=keepdims),
+    doc="whether an element is true", **_REDUCTION,
+)  # fmt: skip
+all_ = general(
+    "all", lambda x, *, axis, keepdims: np.all(x, axis=axis, keepdims=keepdims),
+    doc="whether all elements are true", **_REDUCTION,
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- log-sum-exp
+def _logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    if not x.ndim:
+        return x.copy()
+    if not x.size:
+        return np.log(np.add.reduce(np.exp(x), axis=axis, keepdims=keepdims))
+    top = np.maximum.reduce(x.real, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0).astype(x.real.dtype)
+    total = np.log(np.add.reduce(np.exp(x - top), axis=axis, keepdims=True)) + top
+    return total if keepdims else total.reshape(
+        tuple(n for i, n in enumerate(x.shape) if i not in axis)
+    )
+
+
+def _weights(x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    """exp(x - out), which is 1 (not NaN) where both are the same infinity."""
+    o = restore(out, shape_of(x), axis, keepdims)
+    return exp(where(x == o, 0, x - o))
+
+
+logsumexp = general(
+    "logsumexp", _logsumexp,
+    vjp=dict(x=lambda g, x, out, axis, keepdims: restore(g, shape_of(x), axis, keepdims)
+             * conj(_weights(x, out, axis, keepdims))),
+    jvp=dict(x=lambda t, x, out, axis, keepdims: sum_(
+        t * _weights(x, out, axis, keepdims), axis=axis, keepdims=keepdims)),
+    promotion="float", doc="log(sum(exp(x))), without overflow", **_REDUCTION,
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- variance
+def _var(x: Any, *, axis: Axes, keepdims: bool, correction: float) -> Any:
+    wide = x.astype(np.float32) if x.dtype == np.float16 else x
+    n = count(x.shape, axis)
+    centre = wide - np.add.reduce(wide, axis=axis, keepdims=True) / max(n, 1)
+    squares = (centre * centre.conj()).real if x.dtype.kind == "c" else centre * centre
+    total = np.add.reduce(squares, axis=axis, keepdims=keepdims)
+    freedom = max(n - correction, 0)
+    out = total / freedom if freedom else total * 0 / np.zeros((), total.dtype)
+    return np.asarray(out).astype(x.real.dtype, copy=False)
+
+
+def _centred(x: Any, axis: Axes) -> Any:
+    return x - mean(x, axis=axis, keepdims=True)
+
+
+def _freedom(x: Any, axis: Axes, correction: float) -> float:
+    return max(count(shape_of(x), axis) - correction, 0)
+
+
+def _var_back(g: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    freedom = _freedom(x, axis, correction)
+    scale = 2 / freedom if freedom else math.nan
+    return restore(g, shape_of(x), axis, keepdims) * _centred(x, axis) * scale
+
+
+def _var_forward(t: Any, x: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    freedom = _freedom(x, axis, correction)
+    product = t * conj(_centred(x, axis))
+    total = sum_(real(product) if is_complex(product) else product, axis=axis, keepdims=keepdims)
+    return total * (2 / freedom if freedom else math.nan)
+
+
+var = general(
+    "var", _var, vjp=dict(x=_var_back), jvp=dict(x=_var_forward),
+    doc="the variance over axes, divided by (number - correction)", **_REDUCTION,
+)  # fmt: skip
+
+
+def _half_over(out: Any) -> Any:
+    """1 / (2 out), and 0 where out is 0: the subgradient that PyTorch takes."""
+    return where(out == 0, 0, 0.5 / where(out == 0, 1, out))
+
+
+def _std_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    return _var_back(g * _half_over(out), x, axis, keepdims, correction)
+
+
+def _std_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
+    return _var_forward(t, x, axis, keepdims, correction) * _half_over(out)
+
+
+std = general(
+    "std", lambda x, *, axis, keepdims, correction: np.sqrt(
+        _var(x, axis=axis, keepdims=keepdims, correction=correction)),
+    vjp=dict(x=_std_back), jvp=dict(x=_std_forward),
+    doc="the standard deviation over axes", **_REDUCTION,
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- norms
+def _norm(x: Any, *, p: float, axis: Axes, keepdims: bool) -> Any:
+    size = np.abs(x)
+    if p == 2:
+        if x.dtype.kind == "c":
+            size = size * size
+            total = np.add.reduce(size, axis=axis, keepdims=keepdims)
+        else:
+            total = np.add.reduce(x * x, axis=axis, keepdims=keepdims)
+        return np.sqrt(total)
+    if p == math.inf:
+        return np.maximum.reduce(size, axis=axis, keepdims=keepdims)
+    if p == -math.inf:
+        return np.minimum.reduce(size, axis=axis, keepdims=keepdims)
+    if p == 0:
+        return np.add.reduce((size != 0).astype(size.dtype), axis=axis, keepdims=keepdims)
+    if p == 1:
+        return np.add.reduce(size, axis=axis, keepdims=keepdims)
+    return np.asarray(np.add.reduce(size**p, axis=axis, keepdims=keepdims) ** (1 / p)).astype(
+        size.dtype, copy=False
+    )
+
+
+def _norm_direction(x: Any, o: Any, p: float, axis: Axes) -> Any:
+    """d norm / d x (conjugated for complex x); `o` is the norm with its axes kept."""
+    if p == 0:
+        return zeros_like(x)
+    if p == 1:
+        return sgn(x)
+    safe = where(o == 0, 1, o)
+    if p == 2:
+        return where(o == 0, 0, x / safe)
+    if p in (math.inf, -math.inf):
+        size = abs_(x)
+        ones = where(size == o, zeros_like(size) + 1, 0)
+        return sgn(x) * (ones / sum_(ones, axis=axis, keepdims=True))
+    size = abs_(x)
+    ratio = where(size == 0, 1, size) / safe
+    return where(logical_and(size != 0, o != 0), sgn(x) * ratio ** (p - 1), 0)
+
+
+def _norm_back(g: Any, x: Any, out: Any, p: float, axis: Axes, keepdims: bool) -> Any:
+    shape = shape_of(x)
+    o = restore(out, shape, axis, keepdims)
+    return restore(g, shape, axis, keepdims) * _norm_direction(x, o, p, axis)
+
+
+def _norm_forward(t: Any, x: Any, out: Any, p: float, axis: Axes, keepdims: bool) -> Any:
+    o = restore(out, shape_of(x), axis, keepdims)
+    product = t * conj(_norm_direction(x, o, p, axis))
+    return sum_(real(product) if is_complex(product) else product, axis=axis, keepdims=keepdims)
+
+
+norm = general(
+    "norm", _norm, vjp=dict(x=_norm_back), jvp=dict(x=_norm_forward),
+    node_name="LinalgVectorNormBackward0", doc="the p-norm of the elements over axes",
+    **_REDUCTION,
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- running sums and products
+def _reverse_cumsum(g: Any, axis: int) -> Any:
+    from pullback.ops.movement import flip
+
+    return flip(cumsum(flip(g, axis=(axis,)), axis=axis), axis=(axis,))
+
+
+cumsum = linear(
+    "cumsum", lambda x, *, axis: np.cumsum(x, axis) if x.ndim else x.copy(),
+    transpose=dict(x=lambda g, axis: _reverse_cumsum(g, axis) if g.ndim else g),
+    batch="axes", reference="itertools.accumulate", doc="running sums along an axis",
+)  # fmt: skip
+
+
+def _cumprod_back(g: Any, x: Any, out: Any, axis: int) -> Any:
+    if not x.ndim:
+        return g
+    if not may_hold_zero(x):
+        return _reverse_cumsum(g * conj(out), axis) / conj(x)
+    # products with element k left out: row k, running along the axis; those before k are no part
+    rows = cumprod(others(x, axis), axis=axis + 1)
+    n = shape_of(x)[axis]
+    keep = np.triu(np.ones((n, n), bool)).reshape(n, n, *(1,) * (x.ndim - axis - 1))
+    shape = shape_of(g)
+    spread = reshape(g, shape=(*shape[:axis], 1, *shape[axis:]))
+    return sum_(where(keep, spread * conj(rows), 0), axis=(axis + 1,), keepdims=False)
+
+
+def _cumprod_forward(t: Any, x: Any, axis: int) -> Any:
+    if not x.ndim:
+        return t
+    rows = cumprod(others(x, axis), axis=axis + 1)
+    n = shape_of(x)[axis]
+    keep = np.triu(np.ones((n, n), bool)).reshape(n, n, *(1,) * (x.ndim - axis - 1))
+    shape = shape_of(t)
+    spread = reshape(t, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    return sum_(where(keep, spread * rows, 0), axis=(axis,), keepdims=False)
+
+
+cumprod = general(
+    "cumprod", lambda x, *, axis: np.cumprod(x, axis) if x.ndim else x.copy(),
+    vjp=dict(x=_cumprod_back), jvp=dict(x=_cumprod_forward), batch="axes",
+    doc="running products along an axis",
+)  # fmt: skip
+
+__all__ = [
+    "all_", "amax", "amin", "any_", "argmax", "argmin", "cast", "cumprod", "cumsum", "log",
+    "logsumexp", "mean", "norm", "pow_", "prod", "sign", "std", "sum_", "var",
+]  # fmt: skip

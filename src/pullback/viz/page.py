@@ -1,0 +1,2 @@
+def page(m,t): return ''
+def frame(s): return ''
