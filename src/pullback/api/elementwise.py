@@ -234,13 +234,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:  # noqa: A002
 
 
 def _one(name: str, primitive: Any, node: str | None = None) -> Any:
-    fast = unary(primitive, node)
-
-    def function(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-        if out is None:
-            return fast(input)  # type: ignore[no-any-return]
-        return into(out, fast(input))
-
+    function = unary(primitive, node, into)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc}; elementwise."
     return function

@@ -31,11 +31,22 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     if kind is int:
         _check_int(key, 0, x._data.shape)
         return apply(ops.getitem, (x,), {"key": (key, Ellipsis)}, "SelectBackward0")  # type: ignore[no-any-return]
-    parts = key if kind is tuple else (key,)
+    parts = key if kind is tuple else as_parts(key)
     for part in parts:
         if type(part) not in _BASIC:
             return _general(x, parts)
     return _basic(x, parts)
+
+
+def as_parts(key: Any) -> tuple[Any, ...]:
+    """The parts of a key; a short list that holds sequences or slices counts as a tuple."""
+    if isinstance(key, tuple):
+        return key
+    if isinstance(key, list) and len(key) < 32:
+        if any(k is None or isinstance(k, (Tensor, list, tuple, slice, type(Ellipsis)))
+               for k in key):  # fmt: skip
+            return tuple(key)
+    return (key,)
 
 
 def _basic(x: Tensor, key: tuple[Any, ...]) -> Tensor:
@@ -238,7 +249,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     from pullback.api.inplace import copy_
     from pullback.eager.inplace import apply_inplace
 
-    parts = key if isinstance(key, tuple) else (key,)
+    parts = as_parts(key)
     basic = all(type(p) in _BASIC for p in parts)
     template, indices = (parts, ()) if basic else analyse(x, parts)
     value = _value(x, value)

@@ -428,9 +428,6 @@ def install() -> None:
     Tensor.__ipow__ = inplace.pow_  # type: ignore[attr-defined]
     Node.register_hook = hooks.node_register_hook  # type: ignore[attr-defined]
     Node.register_prehook = hooks.node_register_prehook  # type: ignore[attr-defined]
-    # a fast unary method must be the very closure: a wrapper would be a second frame
-    for name in "exp log tanh sigmoid sin cos sqrt relu neg".split():
-        setattr(Tensor, name, unary(getattr(ops, name)))
 
 
 install()

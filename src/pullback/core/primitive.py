@@ -35,7 +35,7 @@ class Plan:
 
     __slots__ = (
         "primitive", "mask", "name", "saved_inputs", "saved_outputs", "context", "rules", "joint",
-        "joint_positions", "saves_values", "node_class", "broadcasts", "single", "is_plain", "picker", "_names",
+        "joint_positions", "saves_values", "node_class", "broadcasts", "single", "is_plain", "saves", "extras", "_names",
     )  # fmt: skip
 
     def __init__(self, primitive: Primitive, mask: int, name: str, n_inputs: int) -> None:
@@ -66,7 +66,8 @@ class Plan:
         self.saves_values = bool(self.saved_inputs or self.saved_outputs)
         # The engine's quick way serves one output and one rule per input.
         self.is_plain = self.single and self.joint is None
-        self.picker: Any = None  # a faster way to save, for the commonest layouts
+        self.saves = -1  # which of the commonest layouts `saved` has (see eager/apply.py)
+        self.extras: Any = None  # hooks: of the private plan of a node that has some
 
     def _lay_out(self, names: Iterable[str], n_inputs: int) -> None:
         p = self.primitive

@@ -188,7 +188,6 @@ def record(
     frame = outside(_getframe(1))
     node.code = frame.f_code
     node.offset = frame.f_lasti
-    node.extras = None
     for k, out in enumerate(outs):
         if k not in primitive.nondifferentiable and out._data.dtype.kind in "fc":
             out._requires_grad = True
@@ -308,51 +307,9 @@ def describe(payload: Any) -> str:
 
 
 # ------------------------------------------------------------------ the hot path
-def save_first(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
-    """What a node that keeps its first input keeps."""
-    counter = a._counter
-    if counter is None:
-        counter = a._counter = [0]
-    return (x,), ((counter, counter[0]),)
-
-
-def save_second(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
-    """What a node that keeps its second input keeps."""
-    if type(b) is not Tensor:
-        return (y,), ()
-    counter = b._counter
-    if counter is None:
-        counter = b._counter = [0]
-    return (y,), ((counter, counter[0]),)
-
-
-def save_both(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
-    """What a node that keeps both inputs keeps."""
-    first = a._counter
-    if first is None:
-        first = a._counter = [0]
-    if type(b) is not Tensor:
-        return (x, y), ((first, first[0]),)
-    second = b._counter
-    if second is None:
-        second = b._counter = [0]
-    return (x, y), ((first, first[0]), (second, second[0]))
-
-
-def save_output(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
-    """What a node that keeps its output keeps."""
-    counter = out._counter = [0]
-    return (r,), ((counter, 0),)
-
-
-def save_nothing(a: Any, b: Any, x: Any, y: Any, out: Any, r: Any) -> Any:
-    """What a node that keeps no value keeps."""
-    return (), ()
-
-
-PICKERS: dict[tuple[int, ...], Callable[..., Any]] = {
-    (): save_nothing, (0,): save_first, (1,): save_second, (0, 1): save_both,
-}  # fmt: skip
+# The layouts of `saved` that the fast ways know: which operands a node keeps.
+NOTHING, FIRST, SECOND, BOTH, OUTPUT = range(5)
+LAYOUTS: dict[tuple[int, ...], int] = {(): NOTHING, (0,): FIRST, (1,): SECOND, (0, 1): BOTH}
 
 
 def fast_plan(primitive: Primitive, mask: int, name: str | None, n: int) -> Plan | None:
@@ -360,9 +317,9 @@ def fast_plan(primitive: Primitive, mask: int, name: str | None, n: int) -> Plan
     plan = primitive.plan(mask, name, n)
     if plan.context or (plan.saved_outputs and plan.saved_inputs) or plan.joint:
         return None
-    if plan.saved_inputs not in PICKERS or primitive.outputs != 1:
+    if plan.saved_inputs not in LAYOUTS or primitive.outputs != 1:
         return None
-    plan.picker = save_output if plan.saved_outputs else PICKERS[plan.saved_inputs]
+    plan.saves = OUTPUT if plan.saved_outputs else LAYOUTS[plan.saved_inputs]
     if plan.node_class is None:
         plan.node_class = node_class(plan.name)
     return plan
@@ -406,7 +363,7 @@ def binary(primitive: Primitive, name: str | None = None) -> Any:
                 if y is None:
                     return general(a, b)
             needs = a._requires_grad
-            f = None
+            f = CONSTANT
         else:
             return general(a, b)
         if dtype is not _FLOAT32 and dtype is not _FLOAT64:
@@ -423,7 +380,7 @@ def binary(primitive: Primitive, name: str | None = None) -> Any:
         if not needs:
             out._requires_grad = False
             e = a._edge
-            out._edge = f if e is None else e
+            out._edge = f if e is None and f is not CONSTANT else e
             return out
         if _mode():
             out._requires_grad = False
@@ -432,13 +389,46 @@ def binary(primitive: Primitive, name: str | None = None) -> Any:
         plan = plans[needs]
         node = _new(plan.node_class)
         node.plan = plan
-        node.saved, node.versions = plan.picker(a, b, x, y, out, r)
+        saves = plan.saves
+        if saves == 0:  # nothing
+            node.saved = node.versions = ()
+        elif saves == 2:  # the second operand
+            node.saved = (y,)
+            if f is CONSTANT:
+                node.versions = ()
+            else:
+                counter = b._counter
+                if counter is None:
+                    counter = b._counter = [0]
+                node.versions = ((counter, counter[0]),)
+        elif saves == 1:  # the first
+            node.saved = (x,)
+            counter = a._counter
+            if counter is None:
+                counter = a._counter = [0]
+            node.versions = ((counter, counter[0]),)
+        elif saves == 3:  # both
+            node.saved = (x, y)
+            counter = a._counter
+            if counter is None:
+                counter = a._counter = [0]
+            if f is CONSTANT:
+                node.versions = ((counter, counter[0]),)
+            else:
+                other = b._counter
+                if other is None:
+                    other = b._counter = [0]
+                node.versions = ((counter, counter[0]), (other, other[0]))
+        else:  # the output
+            counter = out._counter = [0]
+            node.saved = (r,)
+            node.versions = ((counter, 0),)
         e = a._edge
         if needs & 1 and type(e) is not tuple:
             e = gradient_edge(a)
         if needs & 2 and type(f) is not tuple:
             f = gradient_edge(b)
-        node.edges = (e, f)
+        node.edges = (e, f if f is not CONSTANT else None)
         node.shape = r.shape
         node.dtype = dtype
         node.sequence = next_sequence()
@@ -449,13 +439,14 @@ def binary(primitive: Primitive, name: str | None = None) -> Any:
             code = frame.f_code
         node.code = code
         node.offset = frame.f_lasti
-        node.extras = None
         out._requires_grad = True
         out._edge = (node, 0)
         return out
 
     return operator
 
+
+CONSTANT: Any = Origin  # stands for the edge of a Python number
 
 # Python numbers as 0-d arrays: NumPy takes 0.3 us longer over a float than over an array.
 CONSTANTS: dict[Any, Any] = {}
@@ -494,22 +485,27 @@ def as_operand(value: Any) -> Any:
     return NotImplemented
 
 
-def unary(primitive: Primitive, name: str | None = None) -> Any:
-    """A function of one tensor for an elementwise primitive without parameters."""
+def unary(primitive: Primitive, name: str | None = None, into: Any = None) -> Any:
+    """A function of one tensor for an elementwise primitive without parameters.
+
+    `into(out, result)` serves the argument `out=`, when there is one.
+    """
     forward = primitive.forward
     plan = fast_plan(primitive, 1, name, 1)
 
-    def general(x: Any) -> Any:
-        return apply(primitive, (as_tensor_argument(primitive, x),), EMPTY, name)
+    def general(x: Any, *, out: Any = None) -> Any:
+        result = apply(primitive, (as_tensor_argument(primitive, x),), EMPTY, name)
+        return result if out is None else into(out, result)
 
     if plan is None or not primitive.differentiable:
         return general
     cls = plan.node_class
-    picker = plan.picker
+    saves = plan.saves
 
-    def call(x: Any) -> Any:
-        if type(x) is not Tensor:
-            return general(x)
+    def call(input: Any, *, out: Any = None) -> Any:  # noqa: A002  PyTorch's name
+        x = input
+        if type(x) is not Tensor or out is not None:
+            return general(x, out=out)
         p = x._data
         if type(p) is not _ndarray:
             return general(x)
@@ -535,7 +531,18 @@ def unary(primitive: Primitive, name: str | None = None) -> Any:
             return out
         node = _new(cls)
         node.plan = plan
-        node.saved, node.versions = picker(x, None, p, None, out, r)
+        if saves == 4:  # the output
+            counter = out._counter = [0]
+            node.saved = (r,)
+            node.versions = ((counter, 0),)
+        elif saves:
+            counter = x._counter
+            if counter is None:
+                counter = x._counter = [0]
+            node.saved = (p,)
+            node.versions = ((counter, counter[0]),)
+        else:
+            node.saved = node.versions = ()
         e = x._edge
         if type(e) is not tuple:
             e = gradient_edge(x)
@@ -550,7 +557,6 @@ def unary(primitive: Primitive, name: str | None = None) -> Any:
             code = frame.f_code
         node.code = code
         node.offset = frame.f_lasti
-        node.extras = None
         out._requires_grad = True
         out._edge = (node, 0)
         return out

@@ -163,7 +163,7 @@ class Pass:
                 node = heappop(heap)[1]
             elif heap:
                 node = heappushpop(heap, (-node.sequence, node))[1]
-            if plain and node.extras is None and node.plan.is_plain:
+            if plain and node.plan.is_plain:
                 node = self.process_plain(node)
             else:
                 self.process(node)
@@ -235,12 +235,12 @@ class Pass:
             ):
                 np.add(buffers[node], g, out=buffers[node])
             else:
-                buffers[node] = buffers[node] + g
+                buffers[node] = as_array(buffers[node] + g)
             return
         slots = buffers.get(node)
         if slots is None:
             slots = buffers[node] = [None] * len(node.shape)
-        slots[number] = g if slots[number] is None else slots[number] + g
+        slots[number] = g if slots[number] is None else as_array(slots[number] + g)
 
     # ------------------------------------------------------------ leaves
     def finish_leaf(self, node: Node) -> None:
@@ -272,7 +272,7 @@ class Pass:
         request = self.request
         if g is None:
             g = self.buffers.pop(node, None)
-        extras = node.extras
+        extras = node.plan.extras
         if extras is not None and g is not None:
             g = self.before_node(node, extras, g)
         if request is not None and node in request.targets:

@@ -6,6 +6,7 @@ holds None or an `Origin`, the reason why the graph ends there.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import weakref
 from types import CodeType
@@ -55,7 +56,7 @@ class Node:
 
     __slots__ = (
         "plan", "edges", "saved", "versions", "shape", "dtype", "sequence", "code", "offset",
-        "extras", "__weakref__",
+        "__weakref__",
     )  # fmt: skip
 
     plan: Plan
@@ -67,7 +68,6 @@ class Node:
     sequence: int
     code: CodeType
     offset: int
-    extras: Extras | None
 
     def name(self) -> str:
         """PyTorch's name of the operation's backward."""
@@ -93,9 +93,15 @@ class Node:
 
     def get_extras(self) -> Extras:
         """The record of rare things, made on demand."""
-        if self.extras is None:
-            self.extras = Extras()
-        return self.extras
+        plan = self.plan
+        if plan.extras is None:
+            # a plan of its own: nodes without hooks pay nothing for the few that have some
+            plan = copy.copy(plan)
+            plan.extras = Extras()
+            plan.is_plain = False
+            self.plan = plan
+        found: Extras = plan.extras
+        return found
 
     # ------------------------------------------------------------ for pictures
     @property
@@ -177,9 +183,16 @@ REASONS = {
 class AccumulateGrad(Node):
     """The end of the graph at a leaf: adds what arrives to the leaf's `.grad`."""
 
-    __slots__ = ("variable",)
+    __slots__ = ("variable", "_extras")
 
     variable: Tensor
+    _extras: Extras | None
+
+    def get_extras(self) -> Extras:
+        """The record of rare things, made on demand."""
+        if self._extras is None:
+            self._extras = Extras()
+        return self._extras
 
     @property
     def call_site(self) -> CallSite:

@@ -291,7 +291,7 @@ def new_accumulator(tensor: Tensor) -> AccumulateGrad:
     node.shape = tensor._data.shape
     node.dtype = tensor._data.dtype
     node.sequence = next_sequence()
-    node.extras = None
+    node._extras = None
     return node
 
 

@@ -133,6 +133,9 @@ class Reader:
 
     def run(self, tensors: Sequence[Tensor]) -> Model:
         """Read, root by root."""
+        for tensor in tensors:  # an output has a node of its own to carry its name
+            if tensor.grad_fn is not None:
+                self.edge_names.pop((id(tensor.grad_fn), tensor.output_nr), None)
         edges = [gradient_edge(t) if t.requires_grad else None for t in tensors]
         order = in_order(discover([e[0] for e in edges if e is not None]))
         for node in order:
@@ -164,6 +167,11 @@ class Reader:
         if key not in self.sites:
             self.sites[key] = thing.call_site
         return self.sites[key]
+
+    def place_of(self, node: AccumulateGrad) -> CallSite | None:
+        """Where a leaf was met, when its accumulator knows a real place."""
+        site = self.site_of(node)
+        return site if site.line > 0 else None
 
     def add_operation(self, node: Node) -> None:
         names = input_names(node)
@@ -216,7 +224,7 @@ class Reader:
                 node.name(),
                 (tuple(variable.shape),),
                 (str(variable._data.dtype),),
-                self.site_of(node),
+                self.place_of(node),
                 label=self.tensor_names.get(id(variable), ""),
                 note=grad,
             )
@@ -257,7 +265,7 @@ class Reader:
                 self.add_leaf(node) if isinstance(node, AccumulateGrad) else self.ids[id(node)]
             )
             inputs = (Input(0, source, output),)
-            site = self.site_of(node)
+            site = None if isinstance(node, AccumulateGrad) else self.site_of(node)
         elif isinstance(tensor._edge, Origin):
             site = self.site_of(tensor._edge)
             note = REASONS.get(tensor._edge.reason, tensor._edge.reason)

@@ -51,6 +51,11 @@ def clip(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
+def clip_end(text: str, width: int) -> str:
+    """`text` cut to `width` characters, spaces untouched."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
 def plural(count: int, word: str) -> str:
     """`1 leaf`, `2 leaves`."""
     if count == 1:

@@ -1,0 +1,313 @@
+"""What is compared with PyTorch: functions of a torch-like module `T`, and their inputs.
+
+Each case is `(name, function, kinds)`; `kinds` names the sample sets of `samples.py` that the
+function is run on.  Only names that both libraries have are used, so that the same lambda runs on
+PyTorch (recording) and on Pullback (testing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Case(NamedTuple):
+    """One function with its inputs (arrays; floating and complex ones are differentiated)."""
+
+    name: str
+    function: Callable[..., Any]
+    inputs: tuple[Any, ...]
+
+
+CASES: list[Case] = []
+
+
+def _rng(name: str) -> np.random.Generator:
+    return np.random.default_rng(abs(hash_text(name)))
+
+
+def hash_text(text: str) -> int:
+    """A hash that does not change between processes."""
+    value = 0
+    for c in text:
+        value = (value * 131 + ord(c)) % (2**31)
+    return value
+
+
+def real(shape: tuple[int, ...], low: float = -2.0, high: float = 2.0) -> Any:
+    """A maker of real arrays with elements in (low, high)."""
+    return lambda rng: rng.uniform(low, high, shape)
+
+
+def cplx(shape: tuple[int, ...]) -> Any:
+    """A maker of complex arrays."""
+    return lambda rng: rng.uniform(-2, 2, shape) + 1j * rng.uniform(-2, 2, shape)
+
+
+def turned(shape: tuple[int, int]) -> Any:
+    """A maker of non-contiguous matrices."""
+    return lambda rng: rng.uniform(0.3, 2, (shape[1], shape[0])).T
+
+
+def fixed(value: Any) -> Any:
+    """A maker of one array."""
+    return lambda rng: np.asarray(value)
+
+
+def case(name: str, function: Callable[..., Any], *sets: tuple[Any, ...]) -> None:
+    """Register a function with sample sets, each a tuple of makers."""
+    for i, makers in enumerate(sets):
+        rng = _rng(f"{name}/{i}")
+        CASES.append(Case(f"{name}/{i}", function, tuple(m(rng) for m in makers)))
+
+
+S23, S3, S0, SE = (2, 3), (3,), (), (0, 3)
+BINARY = (
+    (real(S23), real(S23)), (real(S23), real(S3)), (real(S0), real(S23)), (real((2, 1)), real(S3)),
+    (real(SE), real(S3)), (turned(S23), real(S23)), (real(S0), real(S0)),
+)  # fmt: skip
+COMPLEX_BINARY = (
+    (cplx(S23), cplx(S23)), (cplx(S3), real(S23)), (real(S3), cplx(S23)), (cplx(S0), cplx(S3)),
+)  # fmt: skip
+UNARY = ((real(S23),), (real(S0),), (real(SE),), (turned(S23),))
+POSITIVE = ((real(S23, 0.2, 3),), (real(S0, 0.2, 3),), (real(SE),), (turned(S23),))
+COMPLEX_UNARY = ((cplx(S23),), (cplx(S0),))
+INSIDE = ((real(S23, -0.9, 0.9),), (real(S0, -0.9, 0.9),))
+ABOVE = ((real(S23, 1.2, 3),), (real(S0, 1.2, 3),))
+
+# ---------------------------------------------------------------- elementwise
+case("add", lambda T, a, b: T.add(a, b), *BINARY, *COMPLEX_BINARY)
+case("add alpha", lambda T, a, b: T.add(a, b, alpha=2.5), *BINARY[:3])
+case("sub", lambda T, a, b: T.sub(a, b), *BINARY, *COMPLEX_BINARY)
+case("rsub", lambda T, a: 2.5 - a, *UNARY, *COMPLEX_UNARY)
+case("mul", lambda T, a, b: T.mul(a, b), *BINARY, *COMPLEX_BINARY)
+case("mul number", lambda T, a: a * 2.5 * 3, *UNARY, *COMPLEX_UNARY)
+case("div", lambda T, a, b: T.div(a, b), *BINARY, *COMPLEX_BINARY)
+case("rdiv", lambda T, a: 2.0 / a, *POSITIVE, *COMPLEX_UNARY)
+case("neg", lambda T, a: -a, *UNARY, *COMPLEX_UNARY)
+POWERS = ((real(S23, 0.2, 2), real(S23)), (real(S3, 0.2, 2), real(S23)),
+          (real(S0, 0.2, 2), real(S23)), (cplx(S23), cplx(S23)), (cplx(S3), real(S3)))  # fmt: skip
+case("pow", lambda T, a, b: T.pow(a, b), *POWERS)
+for n in (2, 3, 1, 0, 0.5, -1, -2, 2.5):
+    case(f"pow {n}", lambda T, a, n=n: a**n, *POSITIVE[:2], *COMPLEX_UNARY)
+case("rpow", lambda T, a: 2.5**a, *UNARY, *COMPLEX_UNARY)
+case("pow zero base", lambda T, a: a**2.0 + a**3, (fixed([0.0, 1.0, -2.0]),))
+case("square", lambda T, a: T.square(a), *UNARY, *COMPLEX_UNARY)
+case("reciprocal", lambda T, a: T.reciprocal(a), *POSITIVE, *COMPLEX_UNARY)
+case("fmod", lambda T, a, b: T.fmod(a, b), (real(S23, 3, 5), real(S23, 0.5, 1)))
+case("remainder", lambda T, a, b: T.remainder(a, b), (real(S23, -5, 5), real(S23, 0.5, 1)))
+for name in ("exp", "exp2", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "atan", "asinh",
+             "sigmoid"):  # fmt: skip
+    complex_sets = COMPLEX_UNARY if name not in ("exp2", "expm1") else ()
+    case(name, lambda T, a, name=name: getattr(T, name)(a), *UNARY, *complex_sets)
+for name in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt"):
+    case(name, lambda T, a, name=name: getattr(T, name)(a), *POSITIVE, *COMPLEX_UNARY)
+for name in ("asin", "acos", "atanh"):
+    case(name, lambda T, a, name=name: getattr(T, name)(a), *INSIDE, *COMPLEX_UNARY)
+case("acosh", lambda T, a: T.acosh(a), *ABOVE)
+case("atan2", lambda T, a, b: T.atan2(a, b), *BINARY)
+for name in ("sign", "floor", "ceil", "trunc", "round", "frac"):
+    case(name, lambda T, a, name=name: getattr(T, name)(a), *UNARY)
+case("abs", lambda T, a: T.abs(a), *UNARY, *COMPLEX_UNARY, (fixed([0.0, -1.0]),),
+     (fixed([0j, 1 - 2j]),))  # fmt: skip
+case("sgn", lambda T, a: T.sgn(a), *UNARY, *COMPLEX_UNARY)
+case("angle", lambda T, a: T.angle(a), *UNARY, *COMPLEX_UNARY)
+case("real", lambda T, a: T.real(a), *UNARY, *COMPLEX_UNARY)
+case("imag", lambda T, a: T.imag(a), *COMPLEX_UNARY)
+case("conj", lambda T, a: T.conj(a) * a, *COMPLEX_UNARY)
+case("complex", lambda T, a, b: T.complex(a, b), *BINARY[:4])
+case("polar", lambda T, a, b: T.polar(a, b), (real(S3, 0.2, 2), real(S3)))
+TIES = ((fixed([1.0, 2.0, 3.0]), fixed([1.0, 3.0, 2.0])),)
+case("maximum", lambda T, a, b: T.maximum(a, b), *BINARY, *TIES)
+case("minimum", lambda T, a, b: T.minimum(a, b), *BINARY, *TIES)
+case("relu", lambda T, a: T.relu(a), *UNARY, (fixed([-1.0, 0.0, 2.0]),))
+case("clamp", lambda T, a: T.clamp(a, -0.5, 1.0), *UNARY, (fixed([-0.5, 1.0, 0.0, 2.0]),))
+case("clamp min", lambda T, a: T.clamp(a, min=0.5), *UNARY)
+case("clamp tensor", lambda T, a, b: T.clamp(a, min=b), *BINARY[:1])
+case("where", lambda T, a, b: T.where(a > b, a, b), *BINARY)
+case("masked_fill", lambda T, a: T.masked_fill(a, a > 0, 2.0), *UNARY)
+case("lerp", lambda T, a, b: T.lerp(a, b, 0.3), *BINARY[:2])
+case("addcmul", lambda T, a, b, c: T.addcmul(a, b, c, value=0.5),
+     (real(S3), real(S23), real(S23)))  # fmt: skip
+case("addcdiv", lambda T, a, b, c: T.addcdiv(a, b, c), (real(S3), real(S23), real(S23, 1, 2)))
+case("logaddexp", lambda T, a, b: T.logaddexp(a, b), *BINARY[:3])
+case("hypot", lambda T, a, b: T.hypot(a, b), *BINARY[:2])
+case("nan_to_num", lambda T, a: T.nan_to_num(a), *UNARY)
+case("double cast", lambda T, a: a.float().double(), *UNARY[:2])
+
+# ---------------------------------------------------------------- reductions
+REDUCED = ((real((2, 3, 4)),), (real(S0),), (turned((3, 4)),))
+MATRIX = ((real((2, 3, 4)),), (turned((3, 4)),))
+for name in ("sum", "mean"):
+    case(name, lambda T, a, name=name: getattr(T, name)(a), *REDUCED, *COMPLEX_UNARY, (real(SE),))
+    case(f"{name} dim", lambda T, a, name=name: getattr(T, name)(a, 1), *MATRIX, (cplx(S23),))
+    case(f"{name} dims", lambda T, a, name=name: getattr(T, name)(a, (0, -1), True), *MATRIX)
+case("nansum", lambda T, a: T.nansum(a), *REDUCED)
+ZEROS = ((fixed([1.0, 0.0, 3.0]),), (fixed([0.0, 0.0, 3.0]),), (fixed([[1.0, 0.0], [2.0, 3.0]]),))
+case("prod", lambda T, a: T.prod(a), *REDUCED, *ZEROS, (cplx(S3),))
+case("prod dim", lambda T, a: T.prod(a, 0), *MATRIX, *ZEROS)
+case("prod keepdim", lambda T, a: T.prod(a, -1, keepdim=True), *MATRIX, *ZEROS)
+TIED = ((fixed([1.0, 3.0, 3.0]),), (fixed([[1.0, 1.0], [2.0, 1.0]]),))
+for name in ("max", "min"):
+    case(name, lambda T, a, name=name: getattr(T, name)(a), *REDUCED, *TIED)
+    case(f"{name} dim", lambda T, a, name=name: getattr(T, name)(a, 0)[0], *REDUCED, *TIED)
+    case(f"{name} keepdim", lambda T, a, name=name: getattr(T, name)(a, -1, keepdim=True)[0],
+         *MATRIX)  # fmt: skip
+    case(f"a{name}", lambda T, a, name=name: getattr(T, f"a{name}")(a), *REDUCED, *TIED)
+    case(f"a{name} dims", lambda T, a, name=name: getattr(T, f"a{name}")(a, (0, 1)), *MATRIX,
+         TIED[1])  # fmt: skip
+case("logsumexp", lambda T, a: T.logsumexp(a, -1), *MATRIX, (real(S3, 300, 800),))
+case("logsumexp dims", lambda T, a: T.logsumexp(a, (0, 1), True), *MATRIX)
+for name in ("var", "std"):
+    case(name, lambda T, a, name=name: getattr(T, name)(a), *MATRIX, (cplx(S3),))
+    case(f"{name} dim", lambda T, a, name=name: getattr(T, name)(a, 1, correction=0), *MATRIX)
+    case(f"{name} keepdim", lambda T, a, name=name: getattr(T, name)(a, -1, keepdim=True), *MATRIX)
+case("std constant", lambda T, a: T.std(a), (fixed([2.0, 2.0]),))
+case("var_mean", lambda T, a: T.var_mean(a, 1)[0] + T.var_mean(a, 1)[1], *MATRIX)
+for p in (2, 1, 3, 0, 0.5, float("inf"), -float("inf")):
+    case(f"norm {p}", lambda T, a, p=p: T.norm(a, p, 0), *MATRIX, (cplx(S3),))
+case("norm all", lambda T, a: T.norm(a), *REDUCED, (cplx(S23),))
+case("norm zero", lambda T, a: T.norm(a) * 2, (fixed([0.0, 0.0]),))
+case("cumsum", lambda T, a: T.cumsum(a, 1), *MATRIX, (cplx(S23),))
+case("cumprod", lambda T, a: T.cumprod(a, 0), *MATRIX, *ZEROS, (cplx(S3),))
+case("sort", lambda T, a: T.sort(a, -1)[0], *MATRIX)
+case("sort descending", lambda T, a: T.sort(a, 0, descending=True)[0], *MATRIX)
+case("topk", lambda T, a: T.topk(a, 2)[0], *MATRIX)
+case("median", lambda T, a: T.median(a), (real((5,)),), (real((2, 3)),))
+case("median dim", lambda T, a: T.median(a, 1)[0], *MATRIX)
+
+# ---------------------------------------------------------------- products
+case("dot", lambda T, a, b: T.dot(a, b), (real(S3), real(S3)), (cplx(S3), cplx(S3)),
+     (real((0,)), real((0,))))  # fmt: skip
+case("mv", lambda T, a, b: T.mv(a, b), (real(S23), real(S3)), (cplx(S23), cplx(S3)),
+     (turned(S23), real(S3)))  # fmt: skip
+case("mm", lambda T, a, b: T.mm(a, b), (real(S23), real((3, 4))), (cplx(S23), cplx((3, 2))),
+     (turned(S23), turned((3, 4))), (real((2, 0)), real((0, 3))))  # fmt: skip
+case("bmm", lambda T, a, b: T.bmm(a, b), (real((2, 3, 4)), real((2, 4, 2))))
+case("matmul", lambda T, a, b: a @ b, (real(S3), real(S3)), (real(S23), real(S3)),
+     (real(S3), real((3, 2))), (real((2, 3, 4)), real((4, 2))), (real((2, 3, 4)), real((4,))),
+     (real((3,)), real((2, 3, 4))), (real((2, 1, 3, 4)), real((5, 4, 2))),
+     (cplx((2, 3, 4)), cplx((4, 2))))  # fmt: skip
+case("outer", lambda T, a, b: T.outer(a, b), (real(S3), real((2,))), (cplx(S3), cplx((2,))))
+case("addmm", lambda T, c, a, b: T.addmm(c, a, b, beta=0.5, alpha=2.0),
+     (real((4,)), real(S23), real((3, 4))), (real((2, 4)), real(S23), real((3, 4))))  # fmt: skip
+case("baddbmm", lambda T, c, a, b: T.baddbmm(c, a, b),
+     (real((2, 3, 2)), real((2, 3, 4)), real((2, 4, 2))))  # fmt: skip
+case("trace", lambda T, a: T.trace(a), (real(S23),))
+case("tensordot", lambda T, a, b: T.tensordot(a, b, dims=2), (real((2, 3, 4)), real((3, 4, 5))))
+for equation, shapes in {
+    "ij,jk->ik": (S23, (3, 4)), "bij,bjk->bik": ((2, 3, 4), (2, 4, 2)), "i,j->ij": (S3, (2,)),
+    "ij->ji": (S23,), "ij->i": (S23,), "ii->i": ((3, 3),), "ii": ((3, 3),), "ij,ij->": (S23, S23),
+    "...ij,...jk->...ik": ((2, 2, 3), (2, 3, 2)), "ij,jk,kl->il": (S23, (3, 2), (2, 4)),
+    "ij,kj->i": (S23, (4, 3)), "i,i,i->i": (S3, S3, S3),
+}.items():  # fmt: skip
+    case(f"einsum {equation}", lambda T, *xs, e=equation: T.einsum(e, *xs),
+         tuple(real(s) for s in shapes), tuple(cplx(s) for s in shapes))  # fmt: skip
+
+# ---------------------------------------------------------------- shapes
+M = (real((2, 3, 4)),)
+case("reshape", lambda T, a: a.reshape(4, -1) * 2, M, (turned((3, 4)),))
+case("view", lambda T, a: a.view(-1, 2) * a.view(-1, 2), M)
+case("transpose", lambda T, a: a.transpose(0, 2) * 2, M)
+case("permute", lambda T, a: a.permute(2, 0, 1) ** 2, M)
+case("T", lambda T, a: a.T @ a, (real(S23),))
+case("mT", lambda T, a: a.mT, M)
+case("squeeze", lambda T, a: a.squeeze(), (real((1, 3, 1)),))
+case("squeeze dim", lambda T, a: a.squeeze(0) * 3, (real((1, 3, 1)),))
+case("unsqueeze", lambda T, a: a.unsqueeze(1) ** 2, M)
+case("expand", lambda T, a: a.expand(2, 3, 4) * 2, (real((3, 1)),), (real((1, 3, 4)),))
+case("flatten", lambda T, a: a.flatten(1) ** 2, M)
+case("unflatten", lambda T, a: a.unflatten(2, (2, -1)) ** 2, M)
+case("movedim", lambda T, a: a.movedim(0, 2), M)
+case("cat", lambda T, a, b: T.cat([a, b, a], 1), (real(S23), real((2, 2))))
+case("cat empty", lambda T, a: T.cat([a, a[:0]], 0), (real(S23),))
+case("stack", lambda T, a, b: T.stack([a, b], 1) ** 2, (real(S23), real(S23)))
+case("hstack", lambda T, a, b: T.hstack([a, b]), (real(S3), real((2,))))
+case("vstack", lambda T, a, b: T.vstack([a, b]), (real(S3), real((2, 3))))
+case("split", lambda T, a: sum(p.sum() * i for i, p in enumerate(a.split(2, 2), 1)), M)
+case("split sizes", lambda T, a: a.split([1, 2], 1)[1] ** 2, M)
+case("chunk", lambda T, a: a.chunk(2, 2)[1] ** 2, M)
+case("unbind", lambda T, a: a.unbind(1)[0] * a.unbind(1)[2], M)
+case("flip", lambda T, a: a.flip(0, 2) ** 2, M)
+case("roll", lambda T, a: a.roll(1, 0) * a.roll((1, -2), (1, 2)), M)
+case("roll flat", lambda T, a: a.roll(5) ** 2, M)
+case("repeat", lambda T, a: a.repeat(2, 1, 2) ** 2, (real(S23),))
+case("tile", lambda T, a: T.tile(a, (2,)) ** 2, (real(S23),))
+case("repeat_interleave", lambda T, a: a.repeat_interleave(2, 1) ** 2, (real(S23),))
+case("diagonal", lambda T, a: a.diagonal(1, 1, 2) ** 2, M)
+case("diag", lambda T, a: T.diag(a) @ T.diag(a, 1)[:3, :3], (real(S3),))
+case("diag of", lambda T, a: T.diag(a) ** 2, (real((3, 3)),))
+case("tril", lambda T, a: T.tril(a) ** 2, M)
+case("triu", lambda T, a: T.triu(a, 1) ** 2, M)
+case("clone", lambda T, a: a.clone() * a, M)
+case("meshgrid", lambda T, a, b: T.meshgrid(a, b, indexing="ij")[0] * 2, (real(S3), real((2,))))
+case("broadcast_tensors", lambda T, a, b: T.broadcast_tensors(a, b)[0] * b,
+     (real((2, 1)), real((1, 3))))  # fmt: skip
+case("iterate", lambda T, a: sum(r.sum() * i for i, r in enumerate(a)), M)
+
+# ---------------------------------------------------------------- indexing
+for text in ("0", "-1", "1:", "::2", "...,0", "None", "0,1", "0,1,2", ":,1:3", "...,None,1",
+             "[0,1,1]", "[[0,1],[1,0]]", ":,[0,2]", "[0,1],[1,2]", "[0,1],:,[1,2]",
+             "0,[1,2]", "...,[0,0,3]", "None,[1]", "1:,[0,2],1"):  # fmt: skip
+    case(f"index {text}", lambda T, a, text=text: eval(f"a[{text}]") ** 2, M)
+case("index mask", lambda T, a: a[a > 0] ** 2, M)
+case("index mask rows", lambda T, a: a[T.tensor([True, False])] ** 2, M)
+case("index tensor", lambda T, a: a[T.tensor([0, 1, 0]), 1] ** 2, M)
+case("gather", lambda T, a: a.gather(1, T.tensor([[0, 0, 2], [1, 2, 2]])) ** 2, (real(S23),))
+case("gather small", lambda T, a: a.gather(0, T.tensor([[1, 0]])) ** 2, (real(S23),))
+INDEX = [[0, 1, 1], [1, 0, 0]]
+case("scatter", lambda T, a, b: a.scatter(0, T.tensor([[0, 1, 0]]), b) ** 2,
+     (real(S23), real((1, 3))))  # fmt: skip
+case("scatter value", lambda T, a: a.scatter(1, T.tensor([[0], [2]]), 5.0) ** 2, (real(S23),))
+case("scatter_add", lambda T, a, b: a.scatter_add(0, T.tensor(INDEX), b) ** 2,
+     (real(S23), real(S23)))  # fmt: skip
+case("index_select", lambda T, a: a.index_select(1, T.tensor([0, 2, 2])) ** 2, M)
+case("index_add", lambda T, a, b: a.index_add(0, T.tensor([0, 0]), b, alpha=2) ** 2,
+     (real(S23), real(S23)))  # fmt: skip
+case("index_copy", lambda T, a, b: a.index_copy(1, T.tensor([2, 0]), b) ** 2,
+     (real(S23), real((2, 2))))  # fmt: skip
+case("index_fill", lambda T, a: a.index_fill(1, T.tensor([2, 0]), 3.0) ** 2, (real(S23),))
+case("index_put", lambda T, a, b: a.index_put((T.tensor([0, 1]),), b) ** 2,
+     (real(S23), real(S3)))  # fmt: skip
+case("index_put accumulate", lambda T, a, b: a.index_put((T.tensor([0, 0]),), b, True) ** 2,
+     (real(S23), real(S3)))  # fmt: skip
+case("masked_select", lambda T, a: a.masked_select(a > 0) ** 2, (real(S23),))
+case("take", lambda T, a: T.take(a, T.tensor([0, 5, 5])) ** 2, (real(S23),))
+case("take_along_dim", lambda T, a: T.take_along_dim(a, T.tensor([[0], [2]]), 1) ** 2,
+     (real(S23),))  # fmt: skip
+case("select", lambda T, a: a.select(1, 2) ** 2, M)
+case("narrow", lambda T, a: a.narrow(2, 1, 2) ** 2, M)
+
+# ---------------------------------------------------------------- networks
+case("softmax", lambda T, a: T.softmax(a, -1), *MATRIX, (real(S0),))
+case("log_softmax", lambda T, a: T.log_softmax(a, 0), *MATRIX)
+F = "nn.functional"
+case("linear", lambda T, x, w, b: T.nn.functional.linear(x, w, b),
+     (real(S23), real((4, 3)), real((4,))), (real((2, 2, 3)), real((4, 3)), real((4,))))  # fmt: skip
+case("softplus", lambda T, a: T.nn.functional.softplus(a, 2.0), *UNARY)
+case("leaky_relu", lambda T, a: T.nn.functional.leaky_relu(a, 0.2), *UNARY)
+case("elu", lambda T, a: T.nn.functional.elu(a), *UNARY)
+case("silu", lambda T, a: T.nn.functional.silu(a), *UNARY)
+case("logsigmoid", lambda T, a: T.nn.functional.logsigmoid(a), *UNARY)
+case("gelu", lambda T, a: T.nn.functional.gelu(a), *UNARY)
+case("gelu tanh", lambda T, a: T.nn.functional.gelu(a, approximate="tanh"), *UNARY)
+case("mse_loss", lambda T, a, b: T.nn.functional.mse_loss(a, b), BINARY[0])
+case("l1_loss", lambda T, a, b: T.nn.functional.l1_loss(a, b, reduction="sum"), BINARY[0])
+case("cross_entropy", lambda T, a: T.nn.functional.cross_entropy(a, T.tensor([2, 0])), (real(S23),))
+case("cross_entropy smooth", lambda T, a: T.nn.functional.cross_entropy(
+    a, T.tensor([2, 0]), label_smoothing=0.1), (real(S23),))  # fmt: skip
+case("cross_entropy ignore", lambda T, a: T.nn.functional.cross_entropy(
+    a, T.tensor([2, -100])), (real(S23),))  # fmt: skip
+case("nll_loss weight", lambda T, a: T.nn.functional.nll_loss(
+    a, T.tensor([2, 0]), T.tensor([1.0, 2.0, 3.0]).double()), (real(S23),))  # fmt: skip
+case("bce", lambda T, a: T.nn.functional.binary_cross_entropy(a, T.tensor([0.0, 1.0, 1.0]).double()),
+     (real(S3, 0.1, 0.9),))  # fmt: skip
+case("bce logits", lambda T, a: T.nn.functional.binary_cross_entropy_with_logits(
+    a, T.tensor([0.0, 1.0, 1.0]).double()), (real(S3),))  # fmt: skip
+case("layer_norm", lambda T, x, w, b: T.nn.functional.layer_norm(x, (3,), w, b),
+     (real(S23), real(S3), real(S3)))  # fmt: skip
+case("embedding", lambda T, w: T.nn.functional.embedding(T.tensor([[0, 1], [1, 1]]), w) ** 2,
+     (real(S23),))  # fmt: skip
+case("normalize", lambda T, a: T.nn.functional.normalize(a), (real(S23),))
