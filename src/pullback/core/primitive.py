@@ -30,7 +30,8 @@ class Plan:
 
     `saved` of a node is laid out as: the inputs at `saved_inputs`, the outputs at `saved_outputs`,
     then what `context` asks for (shapes, dtypes, parameters).  `rules` holds, for each input that
-    requires grad, `(input number, rule, positions in saved)`; a joint rule computes all at once.
+    requires grad, `(input number, rule, positions in saved, the one position or -1)`; a joint rule
+    computes all at once.
     """
 
     __slots__ = (
@@ -52,17 +53,18 @@ class Plan:
             specs = [primitive.vjp_of(i) for i in wanted]
         names = list(dict.fromkeys(n for s in specs for n in s.names))
         self._lay_out(names, n_inputs)
-        self.rules: tuple[tuple[int, Rule, tuple[Any, ...]], ...] = ()
+        self.rules: tuple[tuple[int, Rule, tuple[Any, ...], int], ...] = ()
         self.joint: Rule | None = None
         self.joint_positions: tuple[Any, ...] = ()
         if primitive.joint is not None:
             self.joint = specs[0].call
             self.joint_positions = tuple(self._position(n) for n in specs[0].names)
         else:
-            self.rules = tuple(
-                (i, s.call, tuple(self._position(n) for n in s.names))
-                for i, s in zip(wanted, specs, strict=True)
-            )
+            rules = []
+            for i, s in zip(wanted, specs, strict=True):
+                positions = tuple(self._position(n) for n in s.names)
+                rules.append((i, s.call, positions, positions[0] if len(positions) == 1 else -1))
+            self.rules = tuple(rules)
         self.saves_values = bool(self.saved_inputs or self.saved_outputs)
         # The engine's quick way serves one output and one rule per input.
         self.is_plain = self.single and self.joint is None

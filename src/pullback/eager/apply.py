@@ -15,7 +15,7 @@ import numpy as np
 
 from pullback.config import MODE, NO_GRAD
 from pullback.core import dtypes
-from pullback.core.callsite import INTERNAL, here, outside, with_site
+from pullback.core.callsite import INTERNAL, here, is_internal, outside, with_site
 from pullback.core.dispatch import register_interpreter
 from pullback.core.primitive import Plan, Primitive
 from pullback.core.quiet import quiet, run_again
@@ -47,15 +47,18 @@ def apply(
     mask = 0
     special = False
     payloads = []
-    for i, a in enumerate(args):
-        if isinstance(a, Tensor):
+    bit = 1
+    for a in args:
+        if type(a) is Tensor or isinstance(a, Tensor):
             p = a._data
-            special |= type(p) is not _ndarray
+            if type(p) is not _ndarray:
+                special = True
             payloads.append(p)
             if a._requires_grad:
-                mask |= 1 << i
+                mask |= bit
         else:
             payloads.append(a)
+        bit += bit
     if special:
         payloads, mask = lift(args, payloads, mask)
     if primitive.promotion is not None:
@@ -63,11 +66,90 @@ def apply(
     try:
         if special:
             result = primitive(*payloads, **params)
-        else:
+        elif params:
             result = quiet.run(primitive.forward, *payloads, **params)
+        else:
+            result = quiet.run(primitive.forward, *payloads)
     except Exception as error:
         result = failed(primitive, payloads, params, error)
-    return finish(primitive, args, payloads, params, result, mask, name)
+    if primitive.outputs != 1 or special or not mask or _mode():
+        return finish(primitive, args, payloads, params, result, mask, name)
+    out = _new(Tensor)
+    out._data = r = result if type(result) is _ndarray else _asarray(result)
+    out._requires_grad = False
+    out._grad = out._rare = out._counter = out._edge = None
+    if primitive.view:
+        link_view(out, args[0], primitive, params)
+    plan = primitive.plans.get((mask, name, len(args)))
+    if plan is None or r.dtype.kind not in "fc" or 0 in primitive.nondifferentiable:
+        if not primitive.differentiable:
+            mark((out,), "nondifferentiable")
+        else:
+            record(primitive.plan(mask, name, len(args)), args, payloads, params, (out,))
+        return out
+    node = _new(plan.node_class or class_of(plan))
+    node.plan = plan
+    saved: list[Any] = []
+    versions = []
+    for i in plan.saved_inputs:
+        saved.append(payloads[i])
+        a = args[i]
+        if isinstance(a, Tensor):
+            counter = a._counter
+            if counter is None:
+                counter = a._counter = [0]
+            versions.append((counter, counter[0]))
+        else:
+            versions.append(FRESH)
+    if plan.saved_outputs:
+        saved.append(r)
+        counter = out._counter
+        if counter is None:
+            counter = out._counter = [0]
+        versions.append((counter, counter[0]))
+    for kind, key in plan.context:
+        if kind == "param":
+            saved.append(params[key])
+        elif kind == "shape":
+            p = payloads[key]
+            saved.append(p.shape if type(p) is _ndarray else np.shape(p))
+        else:
+            saved.append(context_value(kind, key, payloads, params))
+    node.saved = tuple(saved)
+    node.versions = tuple(versions)
+    edges = []
+    for a in args:
+        if type(a) is Tensor or isinstance(a, Tensor):
+            e = a._edge
+            if a._requires_grad and type(e) is not tuple:
+                e = gradient_edge(a)
+            edges.append(e)
+        else:
+            edges.append(None)
+    node.edges = tuple(edges)
+    node.shape = r.shape
+    node.dtype = r.dtype
+    node.sequence = next_sequence()
+    frame = _getframe(1)
+    while True:
+        code = frame.f_code
+        if not INTERNAL.get(code.co_filename, True):
+            break
+        outer = frame.f_back
+        if outer is None or not is_internal(code.co_filename):
+            break
+        frame = outer
+    node.code = code
+    node.offset = frame.f_lasti
+    out._requires_grad = True
+    out._edge = (node, 0)
+    return out
+
+
+def class_of(plan: Plan) -> Any:
+    """The node class of a plan, made when it is first recorded."""
+    plan.node_class = node_class(plan.name)
+    return plan.node_class
 
 
 def finish(

@@ -21,7 +21,7 @@ import numpy as np
 from pullback.config import MODE, NO_GRAD
 from pullback.core.callsite import at
 from pullback.core.quiet import run_pass
-from pullback.eager.node import AccumulateGrad, Extras, Node
+from pullback.eager.node import LEAF, AccumulateGrad, Extras, Node
 from pullback.eager.tensor import Tensor, wrap, wrap_with_edge
 from pullback.errors import GraphError
 from pullback.ops.broadcast import cast, sum_to
@@ -147,72 +147,88 @@ class Pass:
             find_needed(counts, self.request)
         for (node, number), g in zip(roots, cotangents, strict=True):
             self.add(node, number, g)
-        for node in dict.fromkeys(node for node, _ in roots):
+        for node, _ in roots:
             if counts[node] == 0:
+                counts[node] = -1  # a root given twice is ready once
                 self.make_ready(node)
         del cotangents[:]  # the buffers are the only holders now
-        plain = self.request is None and not self.create
+        if self.request is None and not self.create:
+            self.run_plain()
+            return
         heap, leaves = self.heap, self.leaves
-        node = None
+        while True:
+            while leaves:
+                self.finish_leaf(leaves.pop())
+            if not heap:
+                return
+            self.process(heappop(heap)[1])
+
+    def run_plain(self) -> None:
+        """The loop of an ordinary pass.
+
+        Nodes with one output, no joint rule and no hooks are run right here: a call per node, or
+        per edge, would double the cost of a small graph.  Everything else goes to `process`.
+        """
+        buffers, counts, heap, leaves = self.buffers, self.counts, self.heap, self.leaves
+        keep = self.keep
+        node: Any = None
+        g: Any = None
         while True:
             while leaves:
                 self.finish_leaf(leaves.pop())
             if node is None:
                 if not heap:
-                    break
+                    return
                 node = heappop(heap)[1]
             elif heap:
                 node = heappushpop(heap, (-node.sequence, node))[1]
-            if plain and node.plan.is_plain:
-                node = self.process_plain(node)
-            else:
-                self.process(node)
+            plan = node.plan
+            g = buffers.pop(node, None) if plan.is_plain else None
+            if type(g) is not _ndarray:
+                self.process(node, g)
                 node = None
-
-    def process_plain(self, node: Node) -> Node | None:
-        """Run a node with one output and nothing special about it, all in one frame.
-
-        Returns one node that became ready, to save it the way through the heap.
-        """
-        g = self.buffers.pop(node, None)
-        if type(g) is not _ndarray:
-            self.process(node, g)
-            return None
-        saved = node.saved
-        if saved is None:
-            raise node.freed_error()
-        for counter, number in node.versions:
-            if counter[0] != number:
-                node.check_versions()
-        plan = node.plan
-        edges = node.edges
-        buffers, counts = self.buffers, self.counts
-        ready = None
-        for i, rule, positions in plan.rules:
-            r = rule(g, *[saved[j] for j in positions]) if positions else rule(g)
-            child, number = edges[i]
-            if r is not None:
-                if type(r) is not _ndarray:
-                    r = as_array(r)
-                if type(child) is AccumulateGrad or child.plan.single:
-                    if r.shape != child.shape or r.dtype is not child.dtype:
-                        r = fit(r, node, i, child, number, False)
-                    if child in buffers:
-                        self.add(child, number, r)
+                continue
+            saved = node.saved
+            if saved is None:
+                raise node.freed_error()
+            for counter, number in node.versions:
+                if counter[0] != number:
+                    node.check_versions()
+            edges = node.edges
+            ready = None
+            for i, rule, positions, position in plan.rules:
+                if position >= 0:
+                    r = rule(g, saved[position])
+                elif positions:
+                    r = rule(g, *[saved[j] for j in positions])
+                else:
+                    r = rule(g)
+                child, number = edges[i]
+                if r is not None:
+                    if type(r) is not _ndarray:
+                        r = as_array(r)
+                    if child.plan.single:
+                        if r.shape != child.shape or r.dtype is not child.dtype:
+                            r = fit(r, node, i, child, number, False)
+                        if child in buffers:
+                            self.add(child, number, r)
+                        else:
+                            buffers[child] = r
                     else:
-                        buffers[child] = r
-                else:
-                    self.add(child, number, fit(r, node, i, child, number, False))
-            n = counts[child] = counts[child] - 1
-            if n == 0:
-                if ready is None and type(child) is not AccumulateGrad:
-                    ready = child
-                else:
-                    self.make_ready(child)
-        if plan.saves_values and not self.keep:
-            node.saved = None
-            node.versions = ()
-        return ready
+                        self.add(child, number, fit(r, node, i, child, number, False))
+                    r = None  # a leaf takes over what nobody else holds
+                n = counts[child] = counts[child] - 1
+                if n == 0:
+                    if child.plan is LEAF:
+                        leaves.append(child)
+                    elif ready is None:
+                        ready = child
+                    else:
+                        heappush(heap, (-child.sequence, child))
+            if plan.saves_values and not keep:
+                node.saved = None
+                node.versions = ()
+            node = ready
 
     def make_ready(self, node: Node) -> None:
         """All dependents of `node` are done."""
@@ -224,7 +240,7 @@ class Pass:
     def add(self, node: Node, number: int, g: Any) -> None:
         """Add a cotangent to the buffer of a node's output."""
         buffers = self.buffers
-        if type(node) is AccumulateGrad or node.plan.single:
+        if node.plan.single:
             if node not in buffers:
                 buffers[node] = g
             elif (
@@ -320,7 +336,7 @@ class Pass:
         else:
             results = [None] * len(node.edges)
             request = self.request
-            for i, rule, positions in plan.rules:
+            for i, rule, positions, _ in plan.rules:
                 if request is None or node.edges[i][0] in request.needed:
                     results[i] = rule(g, *[values[j] for j in positions])
         if not self.keep and plan.saves_values:
@@ -430,7 +446,7 @@ def rewrap(value: Any, edge: Any) -> Any:
 
 def fit(r: Any, node: Node, i: int, child: Node, number: int, create: bool) -> Any:
     """A rule's result in the shape and dtype of the input that it belongs to."""
-    single = type(child) is AccumulateGrad or child.plan.single
+    single = child.plan.single
     shape = child.shape if single else child.shape[number]
     dtype = child.dtype if single else child.dtype[number]
     if create:
@@ -485,11 +501,13 @@ def accumulate(leaf: Tensor, g: Any, steal: bool, create: bool) -> None:
             if type(g) is not _ndarray:
                 leaf._grad = wrap(g)
                 return
-            if not (steal and owns(g) and g.flags.c_contiguous):
-                fresh = np.empty_like(leaf._data) if type(leaf._data) is _ndarray else None
-                if fresh is None:
-                    g = np.array(g)
-                else:
+            flags = g.flags
+            if not (steal and flags.owndata and flags.c_contiguous and flags.writeable):
+                data = leaf._data
+                if type(data) is not _ndarray or data.flags.c_contiguous:
+                    g = g.copy()
+                else:  # PyTorch lays a gradient out as its leaf
+                    fresh = np.empty_like(data)
                     np.copyto(fresh, g)
                     g = fresh
             leaf._grad = wrap(g)

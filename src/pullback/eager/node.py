@@ -225,6 +225,17 @@ class AccumulateGrad(Node):
         return False
 
 
+class LeafPlan:
+    """What the engine reads of a plan, for the nodes that end the graph."""
+
+    single = True
+    is_plain = False
+    broadcasts = False
+    extras = None
+
+
+LEAF: Any = LeafPlan()
+
 _NODE_CLASSES: dict[str, type[Node]] = {}
 
 

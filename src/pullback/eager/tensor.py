@@ -18,7 +18,7 @@ from pullback.core.callsite import here, outside, with_site
 from pullback.core.device import CPU, device
 from pullback.core.dispatch import INTERPRETERS
 from pullback.core.size import Size
-from pullback.eager.node import AccumulateGrad, Node, Origin, next_sequence
+from pullback.eager.node import LEAF, AccumulateGrad, Node, Origin, next_sequence
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, GraphError, GradWarning
 from pullback.typing import Params
 
@@ -284,6 +284,7 @@ def gradient_edge(tensor: Tensor) -> tuple[Node, int]:
 def new_accumulator(tensor: Tensor) -> AccumulateGrad:
     """The end of the graph for a leaf."""
     node = _new(AccumulateGrad)
+    node.plan = LEAF
     node.variable = tensor
     node.edges = ()
     node.saved = ()

@@ -49,7 +49,9 @@ sub = elementwise(
     emit=lambda ir, a, b: ir.fsub(a, b), reference="operator.sub", doc="a - b",
 )  # fmt: skip
 mul = elementwise(
-    "mul", np.multiply, partials=dict(a=lambda b: b, b=lambda a: a),
+    "mul", np.multiply,
+    vjp=dict(a=lambda g, b: g * conj(b), b=lambda g, a: g * conj(a)),
+    jvp=dict(a=lambda t, b: t * b, b=lambda t, a: t * a),
     emit=lambda ir, a, b: ir.fmul(a, b), reference="operator.mul", doc="a * b",
 )  # fmt: skip
 div = elementwise(

@@ -79,8 +79,8 @@ def _batch_matmul(size: int, a: Any, b: Any) -> Any:
 
 matmul = Primitive(
     "matmul", np.matmul, kind="bilinear", inputs=("a", "b"),
-    vjps={"a": RuleSpec(lambda g, b: matmul(g, adjoint(b)), ("b",)),
-          "b": RuleSpec(lambda g, a: matmul(adjoint(a), g), ("a",))},
+    vjps={"a": RuleSpec(lambda g, b: g @ adjoint(b), ("b",)),
+          "b": RuleSpec(lambda g, a: adjoint(a) @ g, ("a",))},
     jvp="bilinear", batch="leading", broadcasts=True, explain=_explain_mm, node_name="MmBackward0",
     doc="products of matrices (2-d or stacked)",
 )  # fmt: skip
@@ -113,9 +113,9 @@ addmm = Primitive(
     "addmm", _addmm, kind="general", inputs=("c", "a", "b"), params=("beta", "alpha"),
     vjps={
         "c": RuleSpec(_scaled, ("beta",)),
-        "a": RuleSpec(lambda g, b, alpha: _scaled(matmul(g, adjoint(b)), conj(alpha)),
+        "a": RuleSpec(lambda g, b, alpha: _scaled(g @ adjoint(b), alpha),
                       ("b", "alpha")),
-        "b": RuleSpec(lambda g, a, alpha: _scaled(matmul(adjoint(a), g), conj(alpha)),
+        "b": RuleSpec(lambda g, a, alpha: _scaled(adjoint(a) @ g, alpha),
                       ("a", "alpha")),
     },
     jvp={

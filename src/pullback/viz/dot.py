@@ -71,7 +71,7 @@ def write_entries(
             continue
         names[id(entry)] = name = f"g{len(names)}"
         about = summarize(model, entry)
-        title = f"{about.title}  {place_text(about.site, full=False)}"
+        title = f"{about.title}  {about.where}"
         if entry.open:
             lines.append(f"{indent}subgraph cluster_{name} {{")
             lines.append(f'{indent}  label={quote(title)}; style="rounded,dashed";')

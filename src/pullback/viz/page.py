@@ -110,6 +110,8 @@ class Payload:
                     "leaves": about.leaves,
                     "bytes": about.owned_bytes,
                     "site": self.site(about.site),
+                    "where": about.where,
+                    "line": about.one_line,
                     "open": group.open,
                     "sealed": sealed,
                 }

@@ -24,7 +24,8 @@ CLONE = (
 DRAW = (
     "(() => { const model = JSON.parse(data);"
     "const v = scene.view(model, scene.openAtFirst(model), {constants: false});"
-    "return scene.svg(model, v, scene.layout(dagre, scene.request(v))); })()"
+    "const at = scene.complete(v, scene.layout(dagre, scene.request(v)));"
+    "return scene.svg(model, v, at); })()"
 )
 
 

@@ -71,7 +71,9 @@ class Summary:
     operations: int
     leaves: int
     owned_bytes: int
-    site: CallSite | None
+    site: CallSite | None  # of the first operation
+    where: str  # `train.py:12`, or `train.py:12-17`
+    one_line: bool  # whether all operations ran at one source line
     recipe: str  # the names of the operations, in order, of one iteration
 
 
@@ -79,28 +81,50 @@ def summarize(model: Model, group: Group) -> Summary:
     """Count a group, and find words for it."""
     operations = leaves = owned = 0
     first: CallSite | None = None
+    lines: set[tuple[str, int]] = set()
     for i in group.leaves():
         record = model.records[i]
         owned += record.owned_bytes
         operations += record.kind == OP
         leaves += record.kind == LEAF
-        if first is None and record.kind == OP:
-            first = record.site
-    return Summary(title_of(group, first), operations, leaves, owned, first, recipe(model, group))
+        if record.kind == OP and record.site is not None:
+            first = first or record.site
+            lines.add((record.site.file, record.site.line))
+    return Summary(
+        title_of(group, first, operations),
+        operations,
+        leaves,
+        owned,
+        first,
+        span_text(lines),
+        len(lines) == 1,
+        recipe(model, group),
+    )
 
 
-def title_of(group: Group, site: CallSite | None) -> str:
+def span_text(lines: set[tuple[str, int]]) -> str:
+    """`train.py:12-17` for several lines of one file."""
+    files = {os.path.basename(file) for file, _ in lines}
+    if len(files) != 1:
+        return f"{len(files)} files" if files else ""
+    numbers = [number for _, number in lines]
+    first, last = min(numbers), max(numbers)
+    return f"{files.pop()}:{first}" + (f"-{last}" if last > first else "")
+
+
+def title_of(group: Group, site: CallSite | None, operations: int) -> str:
+    """What to call a group."""
     if group.kind == REPEAT:
         last = group.first + group.count - 1
         inner = group.parent is not None and group.parent.kind == REPEAT
-        return f"iterations {group.first}-{last}" if inner else f"x {group.count}"
+        return f"iterations {group.first}-{last}" if inner else f"\u00d7 {group.count:,}"
     if group.kind == ITERATION:
         return f"iteration {group.first}"
     if group.kind == LINE:
         return f"line {site.line}" if site else "one line"
     if group.kind == FUNCTION:
         return f"{site.function}()" if site else "one function"
-    return "steps" if group.kind == RANGE else group.kind
+    return plural(operations, "operation") if group.kind == RANGE else group.kind
 
 
 def recipe(model: Model, group: Group) -> str:
@@ -265,7 +289,12 @@ def group_line(of: Summary) -> str:
         counts += f", {plural(of.leaves, 'leaf')}"
     kept = f"keeps {bytes_text(of.owned_bytes)}" if of.owned_bytes else ""
     return joined(
-        f"[{of.title}]", of.recipe, f"({counts})", kept, place_text(of.site), source_text(of.site)
+        f"[{of.title}]",
+        of.recipe,
+        f"({counts})",
+        kept,
+        of.where,
+        source_text(of.site) if of.one_line else "",
     )
 
 

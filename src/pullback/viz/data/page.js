@@ -59,7 +59,7 @@
     const clock = setTimeout(() => { $("busy").hidden = false; }, 250);
     let at;
     try {
-      at = await compute(scene.request(next));
+      at = scene.complete(next, await compute(scene.request(next)));
     } catch (error) {
       if (mine === turn) { $("busy").textContent = `layout failed: ${error.message}`; $("busy").hidden = false; }
       return;
@@ -73,7 +73,8 @@
     layer.innerHTML = scene.draw(model, next, at, { interactive: true });
     document.body.dataset.units = next.units.size;
     const after = before && anchorPoint(anchor);
-    if (after) { state.x += (before[0] - after[0]) * state.zoom; state.y += (before[1] - after[1]) * state.zoom; move(); }
+    if (after && next.clusters.some((c) => c.key === `c${anchor.slice(1)}` && anchor[0] === "g")) showOpened(Number(anchor.slice(1)));
+    else if (after) { state.x += (before[0] - after[0]) * state.zoom; state.y += (before[1] - after[1]) * state.zoom; move(); }
     else if (!before) fit();
     mark();
     document.body.dataset.ready = String(mine);
@@ -95,7 +96,9 @@
     const ideal = Math.min(room.width / width, (room.height - legend) / height, 1.25);
     // Never so small that nothing can be read: show the outputs' end instead.
     state.zoom = Math.max(ideal, 0.55);
-    state.x = (room.width - width * state.zoom) / 2;
+    const output = [...state.view.units.values()].find((u) => u.kind === "root");
+    const middle = width * state.zoom > room.width && output ? state.at.nodes[output.key].x : width / 2;
+    state.x = room.width / 2 - middle * state.zoom;
     state.y = ideal >= 0.55 ? Math.max(0, (room.height - legend - height * state.zoom) / 2) : room.height - legend - height * state.zoom;
     move();
   }
@@ -137,6 +140,17 @@
   for (const name of ["pointerup", "pointercancel"])
     window.addEventListener(name, (e) => { fingers.delete(e.pointerId); stage.classList.remove("moving"); });
 
+  /* A group was opened: its header at the top, its first box in the middle. */
+  function showOpened(index) {
+    const room = stage.getBoundingClientRect();
+    const cluster = state.at.clusters[`c${index}`];
+    const inside = [...state.view.units.values()].filter((u) => u.kind !== "stub" && below(u.parent, index)).map((u) => state.at.nodes[u.key]);
+    const first = inside.reduce((a, b) => (b.y < a.y ? b : a), inside[0] || cluster);
+    const fits = cluster.width * state.zoom < room.width - 20;
+    state.x = room.width / 2 - (fits ? cluster.x : first.x) * state.zoom;
+    state.y = 24 - (cluster.y - cluster.height / 2) * state.zoom;
+    move();
+  }
   function centre(key) {
     const at = state.at.nodes[key];
     if (!at) return;
@@ -188,7 +202,7 @@
   function act(key) {
     const index = Number(key.slice(1));
     if (key[0] === "c") closeGroup(index);
-    else if (key[0] === "g") { choose(key); openGroup(index); }
+    else if (key[0] === "g") { openGroup(index); choose(key); }
     else if (key[0] === "r") reveal(state.view.units.get(key).of);
     else choose(key);
   }
@@ -240,7 +254,7 @@
   const endNote = (end) => (end >= 0 && ["detached", "constant"].includes(model.nodes[end].kind) ? `<div class="soft-text">${escape(model.nodes[end].note)}</div>` : "");
   function nodeSheet(i) {
     const n = model.nodes[i];
-    const out = [`<h2>${escape(n.title)}</h2><div class="soft-text">${escape(n.kind === "op" ? n.name : n.kind)}, node #${n.id}${n.freed ? ", freed" : ""}</div>`];
+    const out = [`<h2>${escape(n.title)}</h2><div class="soft-text">${escape(n.kind === "op" ? n.name : n.kind === "root" ? "output" : n.kind)}, node #${n.id}${n.freed ? ", freed" : ""}</div>`];
     if (n.note) out.push(`<div>${escape(n.note)}</div>`);
     if (n.shape) out.push(`<h3>Result</h3><div class="mono">${escape(n.shape)}</div>`);
     out.push(sourceBlock(n.site));
