@@ -292,7 +292,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "viz": ("pullback.viz", None),
     "graph": ("pullback.viz.graph", "graph"),
     "vmap": ("pullback.transforms.vmap", "vmap"),
-    "func": ("pullback.transforms.vmap", None),
+    "func": ("pullback.func", None),
 }
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 # type -> (rank of a value of that type, handler(primitive, args, params))
-INTERPRETERS: dict[type, tuple[Callable[[Any], int], Callable[..., Any]]] = {}
+INTERPRETERS: dict[type, tuple[Callable[[Any], float], Callable[..., Any]]] = {}
 
 
 def register_interpreter(
-    kind: type, rank: Callable[[Any], int], handler: Callable[..., Any]
+    kind: type, rank: Callable[[Any], float], handler: Callable[..., Any]
 ) -> None:
     """Let calls with a value of type `kind` go to `handler` when its rank is the highest."""
     INTERPRETERS[kind] = (rank, handler)
@@ -23,7 +23,7 @@ def register_interpreter(
 
 def interpret(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """Run the primitive under the interpreter of the highest-ranking argument."""
-    best, chosen = -1, None
+    best, chosen = -1.0, None
     for a in args:
         entry = INTERPRETERS.get(type(a))
         if entry is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from pullback.config import MODE, NO_GRAD
 from pullback.core import dtypes
 from pullback.core.callsite import INTERNAL, here, is_internal, outside, with_site
-from pullback.core.dispatch import register_interpreter
+from pullback.core.dispatch import INTERPRETERS, register_interpreter
 from pullback.core.primitive import Plan, Primitive
 from pullback.core.quiet import quiet, run_again
 from pullback.core.shapes import broadcast_shapes
@@ -58,6 +58,8 @@ def apply(
                 mask |= bit
         else:
             payloads.append(a)
+            if type(a) in INTERPRETERS:
+                special = True
         bit += bit
     if special:
         payloads, mask = lift(args, payloads, mask)
@@ -657,6 +659,7 @@ def as_tensor_argument(primitive: Primitive, value: Any) -> Any:
     )
 
 
-register_interpreter(Tensor, lambda value: 0, apply)
+# A Tensor ranks just above its payload: it is what records the payload's operations.
+register_interpreter(Tensor, lambda value: level_of(value._data) + 0.5, apply)
 
 __all__ = ["apply", "binary", "here", "unary"]

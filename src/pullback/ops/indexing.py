@@ -362,14 +362,31 @@ def _unpick(g: Any, index: Any, *, axis: int, keepdims: bool, shape: Shape) -> A
     return out
 
 
+def _batch_pick(
+    size: int, x: Any, index: Any, *, axis: int, keepdims: bool, batched: tuple[bool, ...]
+) -> Any:
+    return pick(_along(size, x, batched[0]), _along(size, index, batched[1]), axis=axis + 1,
+                keepdims=keepdims)  # fmt: skip
+
+
+def _batch_unpick(
+    size: int, g: Any, index: Any, *, axis: int, keepdims: bool, shape: Shape,
+    batched: tuple[bool, ...],
+) -> Any:  # fmt: skip
+    return unpick(_along(size, g, batched[0]), _along(size, index, batched[1]), axis=axis + 1,
+                  keepdims=keepdims, shape=(size, *shape))  # fmt: skip
+
+
+_batch_pick.wants_batched = True  # type: ignore[attr-defined]
+_batch_unpick.wants_batched = True  # type: ignore[attr-defined]
 pick = linear(
-    "pick", _pick,
+    "pick", _pick, batch=_batch_pick,
     transpose=dict(x=lambda g, index, x_shape, axis, keepdims: unpick(
         g, index, axis=axis, keepdims=keepdims, shape=x_shape)),
     doc="the element at index of each slice along one axis",
 )  # fmt: skip
 unpick = linear(
-    "unpick", _unpick,
+    "unpick", _unpick, batch=_batch_unpick,
     transpose=dict(g=lambda g, index, axis, keepdims: pick(
         g, index, axis=axis, keepdims=keepdims)),
     doc="zeros with one element of each slice set",

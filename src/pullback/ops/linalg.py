@@ -102,13 +102,16 @@ def _scaled(g: Any, factor: Any) -> Any:
     return g if factor == 1 else g * factor
 
 
-def _batch_addmm(size: int, c: Any, a: Any, b: Any, *, beta: Any, alpha: Any) -> Any:
-    product = _scaled(matmul(a, b), alpha)
-    if c.ndim == 2 and product.ndim == 3 and c.shape[0] == size:  # a batch of vectors
-        c = reshape(c, shape=(size, 1, c.shape[1]))
+def _batch_addmm(
+    size: int, c: Any, a: Any, b: Any, *, beta: Any, alpha: Any, batched: tuple[bool, ...]
+) -> Any:
+    product = _scaled(a @ b, alpha)
+    if batched[0] and c.ndim == 2:  # a vector for each example
+        c = reshape(c, shape=(size, 1, shape_of(c)[1]))
     return product + _scaled(c, beta)
 
 
+_batch_addmm.wants_batched = True  # type: ignore[attr-defined]
 addmm = Primitive(
     "addmm", _addmm, kind="general", inputs=("c", "a", "b"), params=("beta", "alpha"),
     vjps={

@@ -5,8 +5,15 @@ from __future__ import annotations
 from pullback.viz.collapse import Group, shown
 from pullback.viz.model import CONSTANT, DETACHED, LEAF, OP, ROOT, Model, Record
 from pullback.viz.text import (
-    bytes_text, headline, place_text, plural, saved_text, shape_text, source_text, summarize,
-)  # fmt: skip
+    bytes_text,
+    headline,
+    place_text,
+    plural,
+    saved_text,
+    shape_text,
+    source_text,
+    summarize,
+)
 
 STYLES = {
     OP: 'shape=box style="rounded,filled" fillcolor="#ffffff" color="#8a94a6"',

@@ -79,8 +79,9 @@ class Graph:
         return target
 
     def statistics(self) -> dict[str, Any]:
-        """Counts and sizes.
+        """Counts and sizes: bytes, and numbers of nodes.
 
+        `nodes` are operations and leaves: what is reached through `grad_fn.next_functions`.
         `saved_bytes` counts each piece of memory once; `saved_bytes_by_line` splits it over the
         source lines, each piece to the operation that kept it first, largest first.
         `saved_bytes_of_leaves` is the part that belongs to leaves and is alive anyway.
@@ -92,7 +93,7 @@ class Graph:
             if r.owned_bytes:
                 lines[text.place_text(r.site)] += r.owned_bytes
         return {
-            "nodes": len(records),
+            "nodes": kinds["op"] + kinds["leaf"],
             "operations": kinds["op"],
             "leaves": kinds["leaf"],
             "constants": kinds["constant"],
@@ -133,6 +134,8 @@ def graph(*tensors: Tensor, names: Names | None = None, collapse: bool = True) -
     if wrong or not tensors:
         got = ", ".join(wrong) or "nothing"
         raise ArgumentTypeError(
-            with_site(f"graph: needs one or more tensors, got {got}; pass the outputs, as in graph(loss)")
+            with_site(
+                f"graph: needs one or more tensors, got {got}; pass the outputs, as in graph(loss)"
+            )
         )
     return Graph(read(tensors, names), collapsed=collapse)

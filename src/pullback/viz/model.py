@@ -124,6 +124,7 @@ class Reader:
         self.memory = Memory()
         self.sites: dict[Any, CallSite] = {}
         self.ids: dict[int, int] = {}  # id of a node -> id of its record
+        self.dtype_names: dict[Any, str] = {}  # NumPy takes 10 us to spell one
         self.tensor_names: dict[int, str] = {}
         self.edge_names: dict[tuple[int, int], str] = {}
         for name, tensor in dict(names or {}).items():
@@ -192,7 +193,7 @@ class Reader:
                 OP,
                 node.name(),
                 tuple(tuple(s) for s in node.output_shapes),
-                tuple(str(d) for d in node.output_dtypes),
+                tuple(self.dtype_name(d) for d in node.output_dtypes),
                 self.site_of(node),
                 saved,
                 node.saved_bytes,
@@ -203,6 +204,12 @@ class Reader:
                 hook_note(node),
             )
         )
+
+    def dtype_name(self, dtype: Any) -> str:
+        known = self.dtype_names.get(dtype)
+        if known is None:
+            known = self.dtype_names[dtype] = str(dtype)
+        return known
 
     def label_of(self, node: Node) -> str:
         if not self.edge_names:
@@ -223,7 +230,7 @@ class Reader:
                 LEAF,
                 node.name(),
                 (tuple(variable.shape),),
-                (str(variable._data.dtype),),
+                (self.dtype_name(variable._data.dtype),),
                 self.place_of(node),
                 label=self.tensor_names.get(id(variable), ""),
                 note=grad,
@@ -261,9 +268,7 @@ class Reader:
         note = ""
         if edge is not None:
             node, output = edge
-            source = (
-                self.add_leaf(node) if isinstance(node, AccumulateGrad) else self.ids[id(node)]
-            )
+            source = self.add_leaf(node) if isinstance(node, AccumulateGrad) else self.ids[id(node)]
             inputs = (Input(0, source, output),)
             site = None if isinstance(node, AccumulateGrad) else self.site_of(node)
         elif isinstance(tensor._edge, Origin):
@@ -276,7 +281,7 @@ class Reader:
             ROOT,
             "output" if total == 1 else f"output {number}",
             (tuple(tensor.shape),),
-            (str(tensor._data.dtype),),
+            (self.dtype_name(tensor._data.dtype),),
             site,
             inputs=inputs,
             label=name,

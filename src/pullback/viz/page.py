@@ -10,7 +10,7 @@ from typing import Any
 
 from pullback.core.callsite import CallSite
 from pullback.viz import text
-from pullback.viz.collapse import Group
+from pullback.viz.collapse import ITERATION, Group
 from pullback.viz.model import DETACHED, LEAF, OP, Model, Record
 
 LISTED = 6000  # nodes written into a page; larger groups are written as one entry
@@ -61,6 +61,20 @@ def payload(model: Model, top: Group) -> dict[str, Any]:
     return Payload(model, top).build()
 
 
+# What is left out of an entry: most nodes have most of these, and a page should be small.
+NODE: dict[str, Any] = {
+    "kind": OP, "note": "", "freed": False, "bytes": 0, "owned": 0, "saved": [], "site": -1,
+}  # fmt: skip
+GROUP: dict[str, Any] = {
+    "kind": ITERATION, "open": False, "sealed": False, "line": False, "leaves": 0, "bytes": 0,
+}  # fmt: skip
+
+
+def brief(entry: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """An entry without what is as by default."""
+    return {k: v for k, v in entry.items() if k not in defaults or defaults[k] != v}
+
+
 class Payload:
     """Numbers groups, sites and listed nodes, and writes them down."""
 
@@ -81,9 +95,10 @@ class Payload:
             tree = tree[:LONGEST_TEXT] + "\n... (print the graph for the rest)"
         return {
             "headline": text.headline(self.model),
-            "nodes": [self.node(record, group) for record, group in self.listed],
+            "nodes": [brief(self.node(record, group), NODE) for record, group in self.listed],
             "edges": self.edges(),
-            "groups": self.groups,
+            "groups": [brief(group, GROUP) for group in self.groups],
+            "defaults": {"node": NODE, "group": GROUP},
             "lines": self.lines(),
             "sites": self.sites,
             "kept": sum(r.owned_bytes for r in self.model.records),

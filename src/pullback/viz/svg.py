@@ -22,7 +22,7 @@ CLONE = (
     "Object.entries(value).map(([key, entry]) => [key, structuredClone(entry)])); 0"
 )
 DRAW = (
-    "(() => { const model = JSON.parse(data);"
+    "(() => { const model = scene.load(data);"
     "const v = scene.view(model, scene.openAtFirst(model), {constants: false});"
     "const at = scene.complete(v, scene.layout(dagre, scene.request(v)));"
     "return scene.svg(model, v, at); })()"

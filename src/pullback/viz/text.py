@@ -238,7 +238,8 @@ class Tree:
                 continue
             children = self.inputs.get(key, [])
             if depth >= DEEPEST and children:
-                self.lines.append(f"{first}continued below: [{self.number(unit)}] {self.title(unit)}")
+                number, title = self.number(unit), self.title(unit)
+                self.lines.append(f"{first}continued below: [{number}] {title}")
                 self.uses[key] += 2  # so that it is numbered there
                 later.append(unit)
                 continue
@@ -331,9 +332,7 @@ def end_line(_: Model, record: Record) -> str:
 
 def root_line(_: Model, record: Record) -> str:
     note = record.note if not record.inputs else ""
-    return joined(
-        f"{record.label or record.name}", shape_text(record.shapes, record.dtypes), note
-    )
+    return joined(f"{record.label or record.name}", shape_text(record.shapes, record.dtypes), note)
 
 
 RECORD_LINES = {

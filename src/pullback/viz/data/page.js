@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const model = JSON.parse($("model").textContent);
+  const model = scene.load($("model").textContent);
   const { bytes, escape } = scene;
   const open = scene.openAtFirst(model);
   const state = { x: 0, y: 0, zoom: 1, view: null, at: null, chosen: null, hits: [], hit: -1, constants: false };

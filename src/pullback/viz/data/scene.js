@@ -48,6 +48,14 @@ var scene = (() => {
     return `${(n / 1024).toFixed(1)} TiB`;
   };
 
+  /* The model of a page, with what was left out of it filled in. */
+  function load(text) {
+    const model = JSON.parse(text);
+    model.nodes = model.nodes.map((n) => ({ ...model.defaults.node, ...n }));
+    model.groups = model.groups.map((g) => ({ ...model.defaults.group, ...g }));
+    return model;
+  }
+
   const place = (model, site) => (site < 0 ? "" : `${model.sites[site].base}:${model.sites[site].line}`);
   const source = (model, site) => (site < 0 ? "" : model.sites[site].source);
 
@@ -586,5 +594,5 @@ svg text{font-family:${SANS};fill:${p.text}}
 
   const openAtFirst = (model) => new Set(model.groups.flatMap((g, i) => (g.open ? [i] : [])));
 
-  return { PALETTES, MARKERS, complete, SANS, MONO, bytes, draw, escape, layout, openAtFirst, place, request, source, standIns, style, svg, view };
+  return { PALETTES, MARKERS, complete, SANS, MONO, bytes, draw, escape, layout, load, openAtFirst, place, request, source, standIns, style, svg, view };
 })();

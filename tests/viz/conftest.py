@@ -1,4 +1,4 @@
-"""A browser for tests: just enough of the WebDriver protocol, over the standard library."""
+"""Fixtures for pictures: a browser (WebDriver over the standard library) and sample graphs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,19 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
+import pullback.eager.apply  # noqa: F401  teaches primitives about Tensors
+from pullback.eager.tensor import Tensor, note_origin, set_requires_grad, wrap
+from pullback.ops import elementwise, linalg, reduce
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
 DRIVER = shutil.which("chromedriver")
-AVAILABLE = bool(CHROMIUM and DRIVER)
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -116,3 +123,82 @@ class Browser:
             self.process.terminate()
             self.process.wait(10)
             shutil.rmtree(self.profile, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium; tests that ask for it are skipped where there is none."""
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("needs chromium and chromedriver")
+    started = Browser()
+    yield started
+    started.close()
+
+
+# ------------------------------------------------------------------ sample graphs
+Sample = tuple[Tensor, dict[str, Tensor]]
+
+
+def parameter(*shape: int) -> Tensor:
+    found = wrap(np.full(shape, 0.1, np.float32))
+    set_requires_grad(found, True)
+    return found
+
+
+class Samples:
+    """Small programs whose graphs the tests look at: each gives an output and names."""
+
+    parameter = staticmethod(parameter)
+
+    def perceptron(self) -> Sample:
+        x = wrap(np.ones((64, 32), np.float32))
+        w1, b1, w2, b2 = parameter(32, 16), parameter(16), parameter(16, 10), parameter(10)
+        h = elementwise.tanh(elementwise.add(linalg.matmul(x, w1), b1))
+        y = elementwise.add(linalg.matmul(h, w2), b2)
+        loss = reduce.mean(elementwise.square(y), axis=(0, 1), keepdims=False)
+        return loss, {"w1": w1, "b1": b1, "w2": w2, "b2": b2, "loss": loss}
+
+    def recurrent(self, steps: int) -> Sample:
+        w, b, h = parameter(4, 4), parameter(4), parameter(2, 4)
+        names = {"w": w, "b": b, "start": h}
+        for _ in range(steps):
+            z = linalg.matmul(h, w)
+            z = elementwise.add(z, b)
+            h = elementwise.tanh(z)
+        return elementwise.exp(h), names
+
+    def nested(self, outer: int, inner: int) -> Sample:
+        h = parameter(3)
+        for _ in range(outer):
+            for _ in range(inner):
+                h = elementwise.sin(h)
+                h = elementwise.cos(h)
+            h = elementwise.mul(h, h)
+        return h, {}
+
+    def detached(self) -> Sample:
+        x = parameter(3)
+        h = elementwise.exp(x)
+        stop = wrap(h._data)
+        note_origin(stop, "detach", 1)
+        return elementwise.mul(elementwise.sin(x), stop), {"x": x}
+
+    def irregular(self, count: int) -> Sample:
+        """No two stretches alike: steps and their inputs are drawn at random."""
+        rng = np.random.default_rng(3)
+        values = [parameter(2), parameter(2)]
+        for _ in range(count):
+            a = values[-1 - int(rng.integers(0, min(len(values), 5)))]
+            kind = int(rng.integers(0, 3))
+            if kind == 0:
+                values.append(elementwise.add(values[-1], a))
+            elif kind == 1:
+                values.append(elementwise.sin(elementwise.add(values[-1], a)))
+            else:
+                values.append(elementwise.mul(values[-1], 0.5))
+        return values[-1], {}
+
+
+@pytest.fixture
+def samples() -> Samples:
+    return Samples()
