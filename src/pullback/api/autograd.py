@@ -48,8 +48,6 @@ def seed(output: Tensor, gradient: Any, i: int, batched: bool) -> Any:
                     f"{output.dtype}"
                 )
             )
-        if type(data) is not _ndarray:
-            return data * 0 + 1
         return one(data.dtype) if not data.shape else np.ones(data.shape, data.dtype)
     if not isinstance(gradient, Tensor):
         raise ArgumentTypeError(

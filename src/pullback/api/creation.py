@@ -365,11 +365,9 @@ def _like(fill: Any, function: str) -> Any:
     ) -> Tensor:  # fmt: skip
         source = arguments.tensor(input, function)
         numpy = arguments.dtype(dtype, source._data.dtype)
-        if type(source._data) is not np.ndarray:  # a transform: keep its structure
-            result = source * 0 if fill is np.zeros else source * 0 + 1  # type: ignore[operator]
-            return result.detach().to(numpy)  # type: ignore[no-any-return]
-        strides = source._data
-        array = np.empty_like(strides, dtype=numpy)
+        if type(source._data) is not np.ndarray:  # inside a transform: one for all examples
+            return finish(fill(tuple(source._data.shape), numpy), requires_grad, device, layout)
+        array = np.empty_like(source._data, dtype=numpy)
         if fill is not np.empty:
             array[...] = 0 if fill is np.zeros else 1
         return finish(array, requires_grad, device, layout)

@@ -380,8 +380,6 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> T
         return into(out, result)
     if x._data.dtype.kind in "iub" and (isinstance(min, float) or isinstance(max, float)):
         x = x.to(dtypes.public(dtypes.Defaults.dtype))  # type: ignore[attr-defined]
-    if min is not None and max is not None and min > max:
-        return into(out, x * 0 + max)  # type: ignore[operator]
     return into(out, apply(ops.clamp, (x,), {"min": min, "max": max}, "ClampBackward1"))
 
 

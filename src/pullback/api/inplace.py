@@ -14,7 +14,7 @@ from pullback.eager.inplace import apply_inplace, check_no_overlap, check_writab
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ShapeError
 from pullback.ops import elementwise as ops
-from pullback.ops.broadcast import sum_to
+from pullback.ops.broadcast import sum_to, zeros_like
 from pullback.ops.kinds import general
 from pullback.ops.movement import clone
 
@@ -26,7 +26,7 @@ def _copy(x: Any, source: Any) -> Any:
 
 copy_primitive = general(
     "copy", _copy,
-    vjp=dict(x=lambda g: g * 0, source=lambda g, source_shape: sum_to(g, source_shape)),
+    vjp=dict(x=lambda g: zeros_like(g), source=lambda g, source_shape: sum_to(g, source_shape)),
     jvp=dict(source=lambda t: t), broadcasts=True, node_name="CopyBackwards",
     doc="source in the shape of x",
 )  # fmt: skip

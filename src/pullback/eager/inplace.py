@@ -14,7 +14,7 @@ from pullback.core.quiet import quiet
 from pullback.eager.apply import failed, lift, mark_origin, promote, record
 from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.eager.view import STALE, apply_chain, rebase
-from pullback.errors import DtypeError, GraphError, ShapeError
+from pullback.errors import DtypeError, GraphError, ShapeError, UnsupportedError
 from pullback.ops.broadcast import zeros_like
 from pullback.typing import Params
 
@@ -86,6 +86,14 @@ def apply_inplace(
     )  # fmt: skip
     if special:
         payloads, mask = lift(args, payloads, mask)
+        if type(target._data) is np.ndarray:
+            raise UnsupportedError(
+                with_site(
+                    "an in-place operation inside a transform (vmap) would write a value that "
+                    "differs between examples into a tensor that all of them share: create the "
+                    "tensor from a mapped one, or use an out-of-place operation"
+                )
+            )
     if primitive.promotion is not None:
         payloads = promote(primitive, payloads)
     try:

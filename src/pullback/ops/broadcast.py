@@ -118,5 +118,5 @@ def sum_to(g: Any, shape: Shape) -> Any:
 
 
 def zeros_like(value: Any) -> Any:
-    """Zeros of the shape and dtype of a value of any kind."""
-    return value * 0 if not isinstance(value, np.ndarray) else np.zeros_like(value)
+    """An array of zeros, of the shape and dtype of a value of any kind (of one example)."""
+    return np.zeros(shape_of(value), dtype_of(value))

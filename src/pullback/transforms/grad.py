@@ -14,6 +14,7 @@ from pullback.eager.batched import raised
 from pullback.eager.node import AccumulateGrad, Node
 from pullback.eager.tensor import Tensor, gradient_edge, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
+from pullback.ops.broadcast import zeros_like
 from pullback.ops.movement import alias
 
 
@@ -117,7 +118,7 @@ def grad_and_value(
                 found = list(gradients(value, leaves, create_graph=keep, materialize_grads=True))
             else:
                 keep = False
-                found = [x.detach() * 0 for x in leaves]  # type: ignore[attr-defined]
+                found = [wrap(zeros_like(x)) for x in leaves]
         finally:
             MODE.reset(token)
         structures = [tree.flatten(args[n])[1] for n in numbers]

@@ -36,7 +36,7 @@ var scene = (() => {
   const measure = (text, size, mono, bold) => {
     let units = 0;
     for (const c of text) units += c.codePointAt(0) > 0x2e80 ? 1.7 : 1;
-    return units * size * (mono ? 0.605 : bold ? 0.6 : 0.55);
+    return units * size * (mono ? 0.605 : bold ? 0.68 : 0.56);
   };
 
   const bytes = (n) => {

@@ -1,0 +1,8 @@
+"""Recording a function as a program over primitives (layer 5)."""
+
+from __future__ import annotations
+
+from pullback.trace.program import Program
+from pullback.trace.tracer import trace
+
+__all__ = ["Program", "trace"]
