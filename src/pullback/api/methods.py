@@ -20,6 +20,7 @@ from pullback.api import (
     linalg,
     movement,
     nn,
+    random,
     reduce,
     text,
 )
@@ -395,6 +396,9 @@ METHODS: dict[str, Any] = {
     "addcmul_": inplace.out_of_place(elementwise.addcmul, "AddcmulBackward0"),
     "addcdiv_": inplace.out_of_place(elementwise.addcdiv, "AddcdivBackward0"),
     "lerp_": inplace.out_of_place(elementwise.lerp, "LerpBackward0"),
+    "uniform_": random.uniform_, "normal_": random.normal_, "random_": random.random_,
+    "bernoulli_": random.bernoulli_, "exponential_": random.exponential_,
+    "bernoulli": random.bernoulli, "multinomial": random.multinomial,
     "abs_": inplace.one(ops.abs_, "abs_"), "clip_": inplace.clamp_,
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+# Makes a Tensor of an array; filled in by the layer that has Tensors.
+WRAP: Callable[[Any], Any] = lambda array: array  # noqa: E731
+
 # type -> (rank of a value of that type, handler(primitive, args, params))
 INTERPRETERS: dict[type, tuple[Callable[[Any], float], Callable[..., Any]]] = {}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
+from pullback.core import dispatch, dtypes
 from pullback.core.callsite import here, outside, with_site
 from pullback.core.device import CPU, device
 from pullback.core.dispatch import INTERPRETERS
@@ -226,6 +226,9 @@ def wrap(payload: Any) -> Tensor:
     tensor._counter = None
     tensor._rare = None
     return tensor
+
+
+dispatch.WRAP = wrap
 
 
 def wrap_with_edge(payload: Any, edge: tuple[Node, int]) -> Tensor:
