@@ -1,1 +1,1 @@
-""""""
+"""A part of Pullback; see ARCHITECTURE.md."""
