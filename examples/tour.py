@@ -83,8 +83,8 @@ def fit_digits() -> tuple[Network, list[float]]:
     peer = LogisticRegression(max_iter=2000).fit(pixels[train], labels[train])
     theirs = float(peer.score(pixels[test], labels[test]))
     console.print(
-        f"400 steps in {seconds:.2f} s; accuracy on {len(test)} digits not seen: Pullback's network "
-        f"{ours:.1%}, scikit-learn's LogisticRegression {theirs:.1%}"
+        f"400 steps in {seconds:.2f} s; accuracy on {len(test)} digits not seen: Pullback's "
+        f"network {ours:.1%}, scikit-learn's LogisticRegression {theirs:.1%}"
     )
     return network, losses
 

@@ -36,6 +36,7 @@ from pullback.api.creation import (
     zeros,
     zeros_like,
 )
+from pullback.api.elementwise import absolute as abs
 from pullback.api.elementwise import (
     acos,
     acosh,
@@ -125,7 +126,6 @@ from pullback.api.elementwise import (
     trunc,
     where,
 )
-from pullback.api.elementwise import absolute as abs
 from pullback.api.elementwise import power as pow
 from pullback.api.explain import explain
 from pullback.api.indexing import (
@@ -197,7 +197,6 @@ from pullback.api.movement import expand as broadcast_to
 from pullback.api.nn import erf, log_softmax, softmax
 from pullback.api.random import (
     bernoulli,
-    default_generator,
     get_rng_state,
     initial_seed,
     manual_seed,
@@ -260,7 +259,7 @@ from pullback.core.dtypes import (
     int64,
     uint8,
 )
-from pullback.core.generator import Generator
+from pullback.core.generator import Generator, default_generator
 from pullback.core.printing import set_printoptions
 from pullback.core.size import Size
 from pullback.eager.tensor import Tensor

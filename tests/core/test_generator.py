@@ -41,7 +41,8 @@ def test_copies_go_on_alike(clone: object) -> None:
 def test_a_fresh_state_round_trips() -> None:
     g = torch.Generator().manual_seed(9)
     g.set_state(g.get_state())
-    assert torch.rand(3, generator=g).equal(torch.rand(3, generator=torch.Generator().manual_seed(9)))
+    other = torch.Generator().manual_seed(9)
+    assert torch.rand(3, generator=g).equal(torch.rand(3, generator=other))
 
 
 def test_seed_changes_the_stream() -> None:

@@ -285,7 +285,8 @@ case("softmax", lambda T, a: T.softmax(a, -1), *MATRIX, (real(S0),))
 case("log_softmax", lambda T, a: T.log_softmax(a, 0), *MATRIX)
 F = "nn.functional"
 case("linear", lambda T, x, w, b: T.nn.functional.linear(x, w, b),
-     (real(S23), real((4, 3)), real((4,))), (real((2, 2, 3)), real((4, 3)), real((4,))))  # fmt: skip
+     (real(S23), real((4, 3)), real((4,))),
+     (real((2, 2, 3)), real((4, 3)), real((4,))))  # fmt: skip
 case("softplus", lambda T, a: T.nn.functional.softplus(a, 2.0), *UNARY)
 case("leaky_relu", lambda T, a: T.nn.functional.leaky_relu(a, 0.2), *UNARY)
 case("elu", lambda T, a: T.nn.functional.elu(a), *UNARY)
@@ -302,7 +303,8 @@ case("cross_entropy ignore", lambda T, a: T.nn.functional.cross_entropy(
     a, T.tensor([2, -100])), (real(S23),))  # fmt: skip
 case("nll_loss weight", lambda T, a: T.nn.functional.nll_loss(
     a, T.tensor([2, 0]), T.tensor([1.0, 2.0, 3.0]).double()), (real(S23),))  # fmt: skip
-case("bce", lambda T, a: T.nn.functional.binary_cross_entropy(a, T.tensor([0.0, 1.0, 1.0]).double()),
+case("bce", lambda T, a: T.nn.functional.binary_cross_entropy(
+    a, T.tensor([0.0, 1.0, 1.0]).double()),
      (real(S3, 0.1, 0.9),))  # fmt: skip
 case("bce logits", lambda T, a: T.nn.functional.binary_cross_entropy_with_logits(
     a, T.tensor([0.0, 1.0, 1.0]).double()), (real(S3),))  # fmt: skip

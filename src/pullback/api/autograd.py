@@ -303,7 +303,7 @@ def _captured(
     edges, cotangents = seeds(roots, gradients, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
     engine.run(edges, cotangents, keep_graph=keep, create_graph=create_graph, request=request)
-    found = []
+    found: list[Any] = []
     for edge in targets:
         g = request.captured.get(edge)
         if g is None:

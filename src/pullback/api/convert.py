@@ -29,7 +29,9 @@ def to(x: Tensor, *args: Any, **options: Any) -> Tensor:
     check_device(options.pop("device", None))
     options.pop("non_blocking", None), options.pop("memory_format", None)
     if options:
-        raise ArgumentTypeError(with_site(f"to() got an unexpected keyword {next(iter(options))!r}"))
+        raise ArgumentTypeError(
+            with_site(f"to() got an unexpected keyword {next(iter(options))!r}")
+        )
     for a in args:
         if isinstance(a, (str, device)):
             check_device(a)
@@ -40,11 +42,11 @@ def to(x: Tensor, *args: Any, **options: Any) -> Tensor:
         elif a is not None:
             wanted = a
     if wanted is None:
-        return x.clone() if copy else x  # type: ignore[attr-defined,no-any-return]
+        return x.clone() if copy else x
     numpy = dtypes.to_numpy(wanted)
     if x._data.dtype == numpy:
-        return x.clone() if copy else x  # type: ignore[attr-defined,no-any-return]
-    return apply(cast, (x,), {"dtype": numpy})  # type: ignore[no-any-return]
+        return x.clone() if copy else x
+    return apply(cast, (x,), {"dtype": numpy})
 
 
 def typed(name: str) -> Any:
@@ -54,7 +56,7 @@ def typed(name: str) -> Any:
     def method(self: Tensor, memory_format: Any = None) -> Tensor:
         if self._data.dtype is numpy:
             return self
-        return apply(cast, (self,), {"dtype": numpy})  # type: ignore[no-any-return]
+        return apply(cast, (self,), {"dtype": numpy})
 
     method.__doc__ = f"The tensor as {name}; itself when it is."
     return method

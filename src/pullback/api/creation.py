@@ -22,7 +22,9 @@ from pullback.errors import (
 )
 
 
-def finish(array: Any, requires_grad: bool = False, device: Any = None, layout: Any = None) -> Tensor:
+def finish(
+    array: Any, requires_grad: bool = False, device: Any = None, layout: Any = None
+) -> Tensor:
     """A tensor around a fresh array, with the arguments that all constructors share."""
     check_device(device)
     if layout is not None and str(layout) != "torch.strided":
@@ -160,9 +162,10 @@ def check_array(array: Any) -> Any:
                 "array.astype(array.dtype.newbyteorder('='))"
             )
         )
+    name = "object_" if array.dtype.kind == "O" else array.dtype.name
     raise ArgumentTypeError(
         with_site(
-            f"can't convert np.ndarray of type numpy.{array.dtype.name if array.dtype.kind != 'O' else 'object_'}. "
+            f"can't convert np.ndarray of type numpy.{name}. "
             f"The only supported types are: {', '.join(d.name for d in reversed(dtypes.ALL))}."
         )
     )
@@ -223,7 +226,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         if dtype is None or data._data.dtype == dtypes.to_numpy(dtype):
             return data
-        return data.to(dtype)  # type: ignore[attr-defined,no-any-return]
+        return data.to(dtype)
     return wrap(convert_dtype(to_array(data, "as_tensor"), dtype))
 
 
@@ -343,7 +346,7 @@ def full(
 ) -> Tensor:  # fmt: skip
     """A tensor with every element `fill_value`, whose type gives the dtype."""
     no_out(out, "full")
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value  # type: ignore[attr-defined]
+    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     numpy = arguments.dtype(dtype, dtypes.dtype_of_number(value))
     shape = arguments.size((size,) if not isinstance(size, int) else (size,))
     with np.errstate(all="ignore"):
@@ -388,15 +391,15 @@ def full_like(
 ) -> Tensor:  # fmt: skip
     """A tensor of the shape and dtype of `input` with every element `fill_value`."""
     out = empty_like(input, dtype=dtype, device=device)
-    out._data[...] = fill_value.item() if isinstance(fill_value, Tensor) else fill_value  # type: ignore[attr-defined]
+    out._data[...] = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     if requires_grad:
         set_requires_grad(out, True)
-    return out  # type: ignore[no-any-return]
+    return out
 
 
 # ---------------------------------------------------------------- ranges
 def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, (Tensor, np.generic)) else value  # type: ignore[attr-defined]
+    return value.item() if isinstance(value, (Tensor, np.generic)) else value
 
 
 def arange(

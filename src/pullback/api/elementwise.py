@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from pullback.api import arguments
+from pullback.config import Defaults
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply, binary, unary
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
 from pullback.ops import elementwise as ops
+from pullback.ops.kinds import conj_primitive
 
 _add, _sub, _mul = binary(ops.add, "AddBackward0"), binary(ops.sub), binary(ops.mul)
 _div = binary(ops.div)
@@ -107,7 +109,7 @@ def _fast_two(name: str, primitive: Any) -> Any:
         if type(input) is Tensor and out is None:
             found = fast(input, other)
             if found is not NotImplemented:
-                return found  # type: ignore[no-any-return]
+                return found
         return into(out, apply(primitive, pair(name, input, other), {}))
 
     function.__name__ = function.__qualname__ = name
@@ -139,9 +141,9 @@ def div(
 ) -> Tensor:  # fmt: skip
     """input / other; `rounding_mode` "trunc" or "floor" rounds the quotient."""
     if rounding_mode is None:
-        return true_divide(input, other, out=out)  # type: ignore[no-any-return]
+        return true_divide(input, other, out=out)
     if rounding_mode == "floor":
-        return floor_divide(input, other, out=out)  # type: ignore[no-any-return]
+        return floor_divide(input, other, out=out)
     if rounding_mode != "trunc":
         raise ArgumentRuntimeError(
             with_site(
@@ -155,7 +157,7 @@ def div(
         for v in (a, b)
     )
     quotient = trunc(true_divide(a, b))
-    return into(out, quotient.to(_result_dtype(a, b)) if both_whole else quotient)  # type: ignore[attr-defined]
+    return into(out, quotient.to(_result_dtype(a, b)) if both_whole else quotient)
 
 
 def _result_dtype(a: Any, b: Any) -> Any:
@@ -187,7 +189,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # noqa: A002
     """other - alpha * input."""
     a, b = pair("rsub", other, _scaled("rsub", input, alpha))
     refuse_bool_subtraction(a, b)
-    return apply(ops.sub, (a, b), {}, "RsubBackward1")  # type: ignore[no-any-return]
+    return apply(ops.sub, (a, b), {}, "RsubBackward1")
 
 
 def power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -226,7 +228,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:  # noqa: A002
     """input ** exponent, computed in float64 (complex128 for complex arguments)."""
     a, b = pair("float_power", input, exponent)
     wide = [
-        v.to(dtypes.complex128 if v._data.dtype.kind == "c" else dtypes.float64)  # type: ignore[attr-defined]
+        v.to(dtypes.complex128 if v._data.dtype.kind == "c" else dtypes.float64)
         if isinstance(v, Tensor) else v
         for v in (a, b)
     ]  # fmt: skip
@@ -274,7 +276,7 @@ def positive(input: Any) -> Tensor:  # noqa: A002
 def frac(input: Any) -> Tensor:  # noqa: A002
     """input - trunc(input)."""
     x = arguments.tensor(input, "frac")
-    return x - trunc(x)  # type: ignore[operator,no-any-return]
+    return x - trunc(x)
 
 
 def round(input: Any, *, decimals: int = 0, out: Any = None) -> Tensor:  # noqa: A001,A002
@@ -298,13 +300,13 @@ def imag(input: Any) -> Tensor:  # noqa: A002
                 f"imag is not implemented for tensors with non-complex dtypes: got {x.dtype}"
             )
         )
-    return apply(ops.imag, (x,), {})  # type: ignore[no-any-return]
+    return apply(ops.imag, (x,), {})
 
 
 def conj(input: Any) -> Tensor:  # noqa: A002
     """The complex conjugate; a real tensor itself."""
     x = arguments.tensor(input, "conj")
-    return apply(ops.conj_primitive, (x,), {}) if x._data.dtype.kind == "c" else x
+    return apply(conj_primitive, (x,), {}) if x._data.dtype.kind == "c" else x
 
 
 def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:  # noqa: A001
@@ -345,7 +347,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
 def _typed(value: Any, numpy: Any) -> Any:
     """An operand in a dtype; a number as a 0-d tensor, so that NumPy cannot widen the result."""
     if isinstance(value, Tensor):
-        return value if value._data.dtype is numpy else value.to(numpy)  # type: ignore[attr-defined]
+        return value if value._data.dtype is numpy else value.to(numpy)
     return wrap(np.asarray(value).astype(numpy))
 
 
@@ -358,7 +360,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:  # noqa: A002
                       f"{m.dtype}")
         )  # fmt: skip
     v = _typed(arguments.operand(value, "masked_fill", "value"), x._data.dtype)
-    return apply(ops.where, (m, v, x), {}, "MaskedFillBackward0")  # type: ignore[no-any-return]
+    return apply(ops.where, (m, v, x), {}, "MaskedFillBackward0")
 
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -379,7 +381,7 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> T
             result = _bounded(result, max, ops.le)
         return into(out, result)
     if x._data.dtype.kind in "iub" and (isinstance(min, float) or isinstance(max, float)):
-        x = x.to(dtypes.public(dtypes.Defaults.dtype))  # type: ignore[attr-defined]
+        x = x.to(dtypes.public(Defaults.dtype))
     return into(out, apply(ops.clamp, (x,), {"min": min, "max": max}, "ClampBackward1"))
 
 
@@ -387,7 +389,7 @@ def _bounded(x: Tensor, bound: Any, inside: Any) -> Tensor:
     """x where inside(x, bound), the bound elsewhere; NaN of x passes through."""
     keep = apply(inside, (x, arguments.operand(bound, "clamp")), {})
     keep = apply(ops.logical_or, (keep, isnan(x)), {}) if x._data.dtype.kind == "f" else keep
-    return where(keep, x, bound)  # type: ignore[no-any-return]
+    return where(keep, x, bound)
 
 
 def nan_to_num(
@@ -396,19 +398,19 @@ def nan_to_num(
     """input with NaN and infinities replaced (by the largest finite numbers when not given)."""
     x = arguments.tensor(input, "nan_to_num")
     if x._data.dtype.kind not in "f":
-        return x.clone()  # type: ignore[attr-defined,no-any-return]
+        return x.clone()
     info = np.finfo(x._data.dtype)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf
     x = where(isnan(x), nan, x)
     x = where(eq(x, math.inf), high, x)
-    return where(eq(x, -math.inf), low, x)  # type: ignore[no-any-return]
+    return where(eq(x, -math.inf), low, x)
 
 
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:  # noqa: A002
     """input + weight * (end - input)."""
     x, e = arguments.tensor(input, "lerp"), arguments.tensor(end, "lerp", "end")
-    return x + weight * (e - x)  # type: ignore[operator,no-any-return]
+    return x + weight * (e - x)
 
 
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:  # noqa: A002
@@ -426,13 +428,13 @@ def logaddexp(input: Any, other: Any) -> Tensor:  # noqa: A002
     a, b = arguments.tensor(input, "logaddexp"), arguments.tensor(other, "logaddexp", "other")
     top = maximum(a, b)
     low = minimum(a, b)
-    return where(eq(top, low), top + math.log(2.0), top + log1p(exp(low - top)))  # type: ignore[no-any-return]
+    return where(eq(top, low), top + math.log(2.0), top + log1p(exp(low - top)))
 
 
 def hypot(input: Any, other: Any) -> Tensor:  # noqa: A002
     """sqrt(input**2 + other**2)."""
     a, b = pair("hypot", input, other)
-    return sqrt(square(a) + square(b))  # type: ignore[no-any-return]
+    return sqrt(square(a) + square(b))
 
 
 # ---------------------------------------------------------------- whole-tensor comparisons

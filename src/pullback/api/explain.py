@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from pullback.api import arguments
 from pullback.core import dtypes
 from pullback.core.callsite import CallSite

@@ -30,7 +30,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     kind = type(key)
     if kind is int:
         _check_int(key, 0, x._data.shape)
-        return apply(ops.getitem, (x,), {"key": (key, Ellipsis)}, "SelectBackward0")  # type: ignore[no-any-return]
+        return apply(ops.getitem, (x,), {"key": (key, Ellipsis)}, "SelectBackward0")
     parts = key if kind is tuple else as_parts(key)
     for part in parts:
         if type(part) not in _BASIC:
@@ -53,7 +53,7 @@ def _basic(x: Tensor, key: tuple[Any, ...]) -> Tensor:
     name = check_basic(key, x._data.shape)
     # an Ellipsis makes NumPy give a view (not a scalar) for a full set of ints
     full = key if Ellipsis in key else (*key, Ellipsis)
-    return apply(ops.getitem, (x,), {"key": full}, name)  # type: ignore[no-any-return]
+    return apply(ops.getitem, (x,), {"key": full}, name)
 
 
 def check_basic(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
@@ -121,7 +121,8 @@ def _python_index(part: Any) -> Any:
         array = np.array([_plain(p) for p in part])
         return wrap(array.astype(np.int64) if not array.size else array)
     if isinstance(part, slice):
-        return slice(*(None if v is None else _plain(v) for v in (part.start, part.stop, part.step)))
+        ends = (part.start, part.stop, part.step)
+        return slice(*(None if v is None else _plain(v) for v in ends))
     if part is None or part is Ellipsis:
         return part
     if hasattr(part, "__index__"):
@@ -139,7 +140,8 @@ def _plain(value: Any) -> Any:
         return value._data.item() if value.ndim == 0 else value._data.tolist()
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
-    return value.__index__() if hasattr(value, "__index__") and not isinstance(value, bool) else value
+    whole = hasattr(value, "__index__") and not isinstance(value, bool)
+    return value.__index__() if whole else value
 
 
 def analyse(x: Tensor, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Tensor, ...]]:
@@ -240,7 +242,7 @@ def _general(x: Tensor, key: tuple[Any, ...]) -> Tensor:
     template, indices = analyse(x, key)
     if not indices:
         return _basic(x, template)
-    return apply(ops.INDEX[len(indices)], (x, *indices), {"template": template})  # type: ignore[no-any-return]
+    return apply(ops.INDEX[len(indices)], (x, *indices), {"template": template})
 
 
 # ---------------------------------------------------------------- assignment
@@ -282,7 +284,7 @@ def _squeezed(value: Tensor, target: Tensor) -> Tensor:
     """Leading dims of size 1 that the target lacks are dropped, as in PyTorch."""
     extra = value.ndim - target.ndim
     if extra > 0 and all(n == 1 for n in value._data.shape[:extra]):
-        return value.reshape(value._data.shape[extra:])  # type: ignore[attr-defined,no-any-return]
+        return value.reshape(value._data.shape[extra:])
     return value
 
 
@@ -299,7 +301,10 @@ def _value(x: Tensor, value: Any) -> Tensor:
     if isinstance(value, np.ndarray):
         return wrap(value)
     raise ArgumentTypeError(
-        with_site(f"can't assign a {type(value).__name__} to a {arguments.PYTORCH_NAMES[x._data.dtype.name]} tensor")
+        with_site(
+            f"can't assign a {type(value).__name__} to a "
+            f"{arguments.PYTORCH_NAMES[x._data.dtype.name]} tensor"
+        )
     )
 
 
@@ -327,14 +332,14 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Te
     a = arguments.dim(dim, x.ndim)
     i = _index(index, "gather", x, a)
     _same_ndim("gather", x, i, a, "input")
-    return apply(ops.gather, (x, i), {"axis": a})  # type: ignore[no-any-return]
+    return apply(ops.gather, (x, i), {"axis": a})
 
 
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Tensor:  # noqa: A002
     """`gather` with broadcasting; over the flat tensor without a dim."""
     x = arguments.tensor(input, "take_along_dim")
     if dim is None:
-        return gather(x.reshape(-1), 0, indices.reshape(-1))  # type: ignore[attr-defined]
+        return gather(x.reshape(-1), 0, indices.reshape(-1))
     a = arguments.dim(dim, x.ndim)
     shape = list(np.broadcast_shapes(
         tuple(1 if k == a else n for k, n in enumerate(x._data.shape)),
@@ -391,10 +396,10 @@ def scatter(
     _same_ndim("scatter", x, i, a, "self")
     s = _source_for("scatter", x, value if src is None else src, i)
     if reduce == "add":
-        return apply(ops.scatter_add, (x, i, s), {"axis": a})  # type: ignore[no-any-return]
+        return apply(ops.scatter_add, (x, i, s), {"axis": a})
     if reduce is not None:
         raise UnsupportedError(with_site(f"scatter(reduce={reduce!r}): only 'add' is built"))
-    return apply(ops.scatter, (x, i, s), {"axis": a})  # type: ignore[no-any-return]
+    return apply(ops.scatter, (x, i, s), {"axis": a})
 
 
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:  # noqa: A002
@@ -403,7 +408,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:  # noqa: 
     a = arguments.dim(dim, x.ndim)
     i = _index(index, "scatter_add", x, a)
     _same_ndim("scatter_add", x, i, a, "self")
-    return apply(ops.scatter_add, (x, i, _source_for("scatter_add", x, src, i)), {"axis": a})  # type: ignore[no-any-return]
+    return apply(ops.scatter_add, (x, i, _source_for("scatter_add", x, src, i)), {"axis": a})
 
 
 def index_select(input: Any, dim: int, index: Any) -> Tensor:  # noqa: A002
@@ -414,22 +419,22 @@ def index_select(input: Any, dim: int, index: Any) -> Tensor:  # noqa: A002
     if i.ndim > 1:
         raise DimensionError(with_site("index_select(): Index is supposed to be a vector"))
     if i.ndim == 0:
-        i = i.reshape(1)  # type: ignore[attr-defined]
-    return apply(ops.take, (x, i), {"axis": a})  # type: ignore[no-any-return]
+        i = i.reshape(1)
+    return apply(ops.take, (x, i), {"axis": a})
 
 
 def _spread_index(x: Tensor, axis: int, index: Tensor) -> Tensor:
     """A vector of indices as the full index array that scatter wants."""
     shape = list(x._data.shape)
     shape[axis] = index._data.shape[0]
-    return expand(index.reshape([-1 if k == axis else 1 for k in range(x.ndim)]), shape)  # type: ignore[attr-defined]
+    return expand(index.reshape([-1 if k == axis else 1 for k in range(x.ndim)]), shape)
 
 
 def _index_vector(function: str, x: Tensor, axis: int, index: Any, source: Any) -> Tensor:
     i = _index(index, function, x, axis)
     if i.ndim > 1:
         raise DimensionError(with_site(f"{function}(): Index is supposed to be a vector"))
-    i = i.reshape(-1)  # type: ignore[attr-defined]
+    i = i.reshape(-1)
     if source.ndim and source._data.shape[axis] != i._data.shape[0]:
         raise ArgumentRuntimeError(
             with_site(
@@ -437,7 +442,7 @@ def _index_vector(function: str, x: Tensor, axis: int, index: Any, source: Any) 
                 f"dim): ({source._data.shape[axis]}), for dim: {axis}"
             )
         )
-    return i  # type: ignore[no-any-return]
+    return i
 
 
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:  # noqa: A002
@@ -452,11 +457,11 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
                       f"(self) {x.dtype} and (source) {s.dtype}")
         )  # fmt: skip
     if not x.ndim:
-        return x + s.reshape(()) * alpha  # type: ignore[attr-defined,operator,no-any-return]
+        return x + s.reshape(()) * alpha
     if alpha != 1:
-        s = s * alpha  # type: ignore[operator]
+        s = s * alpha
     params = {"axis": a}
-    return apply(ops.scatter_add, (x, _spread_index(x, a, i), s), params, "IndexAddBackward0")  # type: ignore[no-any-return]
+    return apply(ops.scatter_add, (x, _spread_index(x, a, i), s), params, "IndexAddBackward0")
 
 
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:  # noqa: A002
@@ -465,7 +470,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:  # noqa
     s = arguments.tensor(source, "index_copy", "source")
     a = arguments.dim(dim, x.ndim)
     i = _index_vector("index_copy", x, a, index, s)
-    return apply(  # type: ignore[no-any-return]
+    return apply(
         ops.scatter, (x, _spread_index(x, a, i), s), {"axis": a}, "IndexCopyBackward0"
     )
 
@@ -474,9 +479,9 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:  # noqa:
     """input with a number written in the slices at `index` along dim."""
     x = arguments.tensor(input, "index_fill")
     a = arguments.dim(dim, x.ndim)
-    i = _index(index, "index_fill", x, a).reshape(-1)  # type: ignore[attr-defined]
+    i = _index(index, "index_fill", x, a).reshape(-1)
     v = value if isinstance(value, Tensor) else wrap(np.asarray(value).astype(x._data.dtype))
-    return apply(  # type: ignore[no-any-return]
+    return apply(
         ops.scatter, (x, _spread_index(x, a, i), v), {"axis": a}, "IndexFillBackward0"
     )
 
@@ -486,7 +491,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
     x = arguments.tensor(input, "index_put")
     template, found = analyse(x, tuple(indices))
     put = ops.PUT[len(found), bool(accumulate)]
-    return apply(put, (x, _value(x, values), *found), {"template": template})  # type: ignore[no-any-return]
+    return apply(put, (x, _value(x, values), *found), {"template": template})
 
 
 def masked_select(input: Any, mask: Any) -> Tensor:  # noqa: A002
@@ -500,19 +505,19 @@ def masked_select(input: Any, mask: Any) -> Tensor:  # noqa: A002
             with_site("masked_select: expected BoolTensor for mask")
         )
     if not x.ndim:
-        x, m = x.reshape(1), m.reshape(1)  # type: ignore[attr-defined]
+        x, m = x.reshape(1), m.reshape(1)
     template, indices = analyse(x, (m,))
-    return apply(ops.INDEX[len(indices)], (x, *indices), {"template": template},  # type: ignore[no-any-return]
+    return apply(ops.INDEX[len(indices)], (x, *indices), {"template": template},
                  "MaskedSelectBackward0")  # fmt: skip
 
 
 def take(input: Any, index: Any) -> Tensor:  # noqa: A002
     """Elements of the flat tensor at `index`."""
     x = arguments.tensor(input, "take")
-    flat = x.reshape(-1)  # type: ignore[attr-defined]
+    flat = x.reshape(-1)
     i = arguments.tensor(index, "take", "index")
     _check_range(i, 0, flat._data.shape)
-    return apply(ops.INDEX[1], (flat, i), {"template": (HOLE,)}, "TakeBackward0")  # type: ignore[no-any-return]
+    return apply(ops.INDEX[1], (flat, i), {"template": (HOLE,)}, "TakeBackward0")
 
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:  # noqa: A002
@@ -528,7 +533,7 @@ def select(input: Any, dim: int, index: int) -> Tensor:  # noqa: A002
     x = arguments.tensor(input, "select")
     a = arguments.dim(dim, x.ndim)
     _check_int(index, a, x._data.shape)
-    return apply(ops.getitem, (x,), {"key": (slice(None),) * a + (index, Ellipsis)},  # type: ignore[no-any-return]
+    return apply(ops.getitem, (x,), {"key": (slice(None),) * a + (index, Ellipsis)},
                  "SelectBackward0")  # fmt: skip
 
 
@@ -545,4 +550,4 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:  # noqa: A0
             )
         )
     key = (slice(None),) * a + (slice(start, start + length), Ellipsis)
-    return apply(ops.getitem, (x,), {"key": key}, "SliceBackward0")  # type: ignore[no-any-return]
+    return apply(ops.getitem, (x,), {"key": key}, "SliceBackward0")

@@ -51,10 +51,10 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
         if np.shares_memory(x._data, s._data):
             s = wrap(s._data.copy())
     if s._data.dtype.kind == "c" and x._data.dtype.kind != "c":
-        s = s.real  # type: ignore[attr-defined]
+        s = s.real
     if s._data.dtype != x._data.dtype:
         with np.errstate(all="ignore"):
-            s = s.to(x.dtype)  # type: ignore[attr-defined]
+            s = s.to(x.dtype)
     return apply_inplace(copy_primitive, (x, s), {}, "CopyBackwards")
 
 

@@ -56,7 +56,7 @@ def dot(input: Any, tensor: Any, *, out: Any = None) -> Tensor:  # noqa: A002
             )
         )
     result = apply(linalg.dot, (a, b), _NONE)
-    return result if out is None else into(out, result)  # type: ignore[no-any-return]
+    return result if out is None else into(out, result)
 
 
 def vdot(input: Any, other: Any) -> Tensor:  # noqa: A002
@@ -121,7 +121,7 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     if m == 2 and n == 2:
         _same_dtype("matmul", a, b)
         result = apply(linalg.matmul, (a, b), _NONE, "MmBackward0")
-        return result if out is None else into(out, result)  # type: ignore[no-any-return]
+        return result if out is None else into(out, result)
     if m == 0 or n == 0:
         raise ShapeError(
             with_site(
@@ -160,7 +160,7 @@ def outer(input: Any, vec2: Any, *, out: Any = None) -> Tensor:  # noqa: A002
             )
         )
     column = apply(reshape, (a,), {"shape": (*a._data.shape, 1)}, "ViewBackward0")
-    return into(out, column * b)  # type: ignore[operator]
+    return into(out, column * b)
 
 
 def addmm(
@@ -193,17 +193,17 @@ def addmm(
 
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:  # noqa: A002
     """beta * input + alpha * (mat @ vec)."""
-    return input * beta + mv(mat, vec) * alpha  # type: ignore[no-any-return,operator]
+    return input * beta + mv(mat, vec) * alpha
 
 
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:  # noqa: A002
     """beta * input + alpha * outer(vec1, vec2)."""
-    return input * beta + outer(vec1, vec2) * alpha  # type: ignore[no-any-return,operator]
+    return input * beta + outer(vec1, vec2) * alpha
 
 
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:  # noqa: A002
     """beta * input + alpha * bmm(batch1, batch2)."""
-    return input * beta + bmm(batch1, batch2) * alpha  # type: ignore[no-any-return,operator]
+    return input * beta + bmm(batch1, batch2) * alpha
 
 
 def trace(input: Any) -> Tensor:  # noqa: A002
@@ -212,7 +212,7 @@ def trace(input: Any) -> Tensor:  # noqa: A002
     if x.ndim != 2:
         raise ShapeError(with_site(f"trace: expected a matrix, but got tensor with dim {x.ndim}"))
     diagonal = apply(movement.diagonal, (x,), {"offset": 0, "axis1": 0, "axis2": 1})
-    return apply(sum_, (diagonal,), {"axis": (0,), "keepdims": False}, "TraceBackward0")  # type: ignore[no-any-return]
+    return apply(sum_, (diagonal,), {"axis": (0,), "keepdims": False}, "TraceBackward0")
 
 
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
@@ -222,8 +222,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
         left = list(range(x.ndim - dims, x.ndim))
         right = list(range(dims))
     else:
-        left = [arguments.dim(d, x.ndim) for d in (dims[0] if not isinstance(dims[0], int) else [dims[0]])]
-        right = [arguments.dim(d, y.ndim) for d in (dims[1] if not isinstance(dims[1], int) else [dims[1]])]
+        first, second = ([d] if isinstance(d, int) else d for d in dims)
+        left = [arguments.dim(d, x.ndim) for d in first]
+        right = [arguments.dim(d, y.ndim) for d in second]
     for i, j in zip(left, right, strict=True):
         if x.shape[i] != y.shape[j]:
             raise ShapeError(
@@ -271,7 +272,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
             term = "".join(c for k, c in enumerate(term) if k not in alone)
         canonical.append(term)
         xs.append(x)
-    return apply(linalg.einsum, tuple(xs),  # type: ignore[no-any-return]
+    return apply(linalg.einsum, tuple(xs),
                  {"equation": ",".join(canonical) + "->" + result})  # fmt: skip
 
 
@@ -315,7 +316,7 @@ def _parse(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:
               for t, x in zip(terms, tensors, strict=True)]  # fmt: skip
     widest = max(extras, default=0)
     dots = "".join(free[:widest])
-    full = []
+    full: list[str] = []
     for t, x, n in zip(terms, tensors, extras, strict=True):
         t = t.replace("...", dots[widest - n :]) if n >= 0 else t
         if len(t) != x.ndim:

@@ -78,7 +78,7 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             )
         )
     if id(self) in memo:
-        return memo[id(self)]  # type: ignore[no-any-return]
+        return memo[id(self)]
     out = object.__new__(type(self))
     _restore_state(out, self._data.copy(), self._requires_grad, None, {})
     memo[id(self)] = out
@@ -239,7 +239,8 @@ def contains(self: Tensor, value: Any) -> bool:
         return bool(apply(ops.eq, (self, value), {})._data.any())
     raise ArgumentTypeError(
         with_site(
-            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}."
+            "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+            f"{type(value)}."
         )
     )
 
@@ -247,7 +248,7 @@ def contains(self: Tensor, value: Any) -> bool:
 def _turned(self: Tensor) -> Tensor:
     """Dims in reverse order (of a matrix: its transpose)."""
     perm = tuple(reversed(range(self.ndim)))
-    return apply(permute, (self,), {"perm": perm}, "PermuteBackward0")  # type: ignore[no-any-return]
+    return apply(permute, (self,), {"perm": perm}, "PermuteBackward0")
 
 
 def _adjoint(self: Tensor) -> Tensor:
@@ -269,7 +270,7 @@ def _new(function: Any) -> Any:
     def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
         if options.get("dtype") is None:
             options["dtype"] = self.dtype
-        return function(*args, **options)  # type: ignore[no-any-return]
+        return function(*args, **options)
 
     method.__name__ = f"new_{function.__name__}"
     method.__doc__ = f"`{function.__name__}` with the dtype of this tensor."
@@ -429,9 +430,12 @@ def install() -> None:
         setattr(Tensor, name, function)
     for name, function in PROPERTIES.items():
         setattr(Tensor, name, property(function))
-    Tensor.__ipow__ = inplace.pow_  # type: ignore[attr-defined]
-    Node.register_hook = hooks.node_register_hook  # type: ignore[attr-defined]
-    Node.register_prehook = hooks.node_register_prehook  # type: ignore[attr-defined]
+    for owner, name, function in (
+        (Tensor, "__ipow__", inplace.pow_),
+        (Node, "register_hook", hooks.node_register_hook),
+        (Node, "register_prehook", hooks.node_register_prehook),
+    ):
+        setattr(owner, name, function)
 
 
 install()

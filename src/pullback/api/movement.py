@@ -16,12 +16,13 @@ from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor
 from pullback.errors import ArgumentRuntimeError, ShapeError
 from pullback.ops import movement as ops
-from pullback.ops.broadcast import broadcast_to, reshape as reshape_
+from pullback.ops.broadcast import broadcast_to
+from pullback.ops.broadcast import reshape as reshape_
 from pullback.typing import Shape
 
 
 def _reshaped(x: Tensor, shape: Shape, name: str) -> Tensor:
-    return apply(reshape_, (x,), {"shape": shape}, name)  # type: ignore[no-any-return]
+    return apply(reshape_, (x,), {"shape": shape}, name)
 
 
 def reshape(input: Any, *shape: Any) -> Tensor:  # noqa: A002
@@ -126,7 +127,7 @@ def permute(input: Any, *dims: Any) -> Tensor:  # noqa: A002
     perm = tuple(arguments.dim(d, x.ndim) for d in order)
     if len(set(perm)) != len(perm):
         raise ArgumentRuntimeError(with_site("permute(): duplicate dims are not allowed."))
-    return apply(ops.permute, (x,), {"perm": perm})  # type: ignore[no-any-return]
+    return apply(ops.permute, (x,), {"perm": perm})
 
 
 def transpose(input: Any, dim0: Any, dim1: Any) -> Tensor:  # noqa: A002
@@ -136,7 +137,7 @@ def transpose(input: Any, dim0: Any, dim1: Any) -> Tensor:  # noqa: A002
     perm = list(range(x.ndim))
     if x.ndim:
         perm[a], perm[b] = b, a
-    return apply(ops.permute, (x,), {"perm": tuple(perm)}, "TransposeBackward0")  # type: ignore[no-any-return]
+    return apply(ops.permute, (x,), {"perm": tuple(perm)}, "TransposeBackward0")
 
 
 def t(input: Any) -> Tensor:  # noqa: A002
@@ -147,7 +148,7 @@ def t(input: Any) -> Tensor:  # noqa: A002
             with_site(f"t() expects a tensor with <= 2 dimensions, but self is {x.ndim}D")
         )
     perm = (1, 0) if x.ndim == 2 else tuple(range(x.ndim))
-    return apply(ops.permute, (x,), {"perm": perm}, "TBackward0")  # type: ignore[no-any-return]
+    return apply(ops.permute, (x,), {"perm": perm}, "TBackward0")
 
 
 def movedim(input: Any, source: Any, destination: Any) -> Tensor:  # noqa: A002
@@ -166,7 +167,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Tensor:  # noqa: A002
     new = [arguments.dim(d, x.ndim) for d in new]
     rest = iter(i for i in range(x.ndim) if i not in old)
     perm = tuple(old[new.index(i)] if i in new else next(rest) for i in range(x.ndim))
-    return apply(ops.permute, (x,), {"perm": perm})  # type: ignore[no-any-return]
+    return apply(ops.permute, (x,), {"perm": perm})
 
 
 def expand(input: Any, *sizes: Any) -> Tensor:  # noqa: A002
@@ -197,7 +198,7 @@ def expand(input: Any, *sizes: Any) -> Tensor:  # noqa: A002
                 )
             )
         result.append(n)
-    return apply(broadcast_to, (x,), {"shape": tuple(result)})  # type: ignore[no-any-return]
+    return apply(broadcast_to, (x,), {"shape": tuple(result)})
 
 
 def c_type(x: Tensor) -> str:
@@ -326,7 +327,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
                 )
             )
         name = "SplitWithSizesBackward0"
-    return apply(ops.split, (x,), {"sizes": sizes, "axis": a}, name)  # type: ignore[no-any-return]
+    return apply(ops.split, (x,), {"sizes": sizes, "axis": a}, name)
 
 
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:  # noqa: A002
@@ -347,14 +348,14 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:  # noqa: A002
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
         raise ArgumentRuntimeError(with_site("unbind() expects at least a 1-dimensional tensor"))
-    return apply(ops.unbind, (x,), {"axis": a})  # type: ignore[no-any-return]
+    return apply(ops.unbind, (x,), {"axis": a})
 
 
 def flip(input: Any, *dims: Any) -> Tensor:  # noqa: A002
     """Elements in reverse order along dims (a copy)."""
     x = arguments.tensor(input, "flip")
     axes = arguments.size(dims, "dims")
-    return apply(ops.flip, (x,), {"axis": tuple(arguments.dim(d, x.ndim) for d in axes)})  # type: ignore[no-any-return]
+    return apply(ops.flip, (x,), {"axis": tuple(arguments.dim(d, x.ndim) for d in axes)})
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:  # noqa: A002
@@ -372,7 +373,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:  # noqa: A002
                 f"shifts and dimensions must align. shifts: {len(moves)}, dims:{len(axes)}"
             )
         )
-    return apply(  # type: ignore[no-any-return]
+    return apply(
         ops.roll, (x,), {"shifts": moves, "axis": tuple(arguments.dim(d, x.ndim) for d in axes)}
     )
 
@@ -388,7 +389,7 @@ def repeat(input: Any, *sizes: Any) -> Tensor:  # noqa: A002
                 "of tensor"
             )
         )
-    return apply(ops.tile, (x,), {"reps": reps})  # type: ignore[no-any-return]
+    return apply(ops.tile, (x,), {"reps": reps})
 
 
 def tile(input: Any, dims: Any) -> Tensor:  # noqa: A002
@@ -418,7 +419,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
         raise ArgumentRuntimeError(
             with_site(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
         )
-    return apply(ops.diagonal, (x,), {"offset": offset, "axis1": a, "axis2": b})  # type: ignore[no-any-return]
+    return apply(ops.diagonal, (x,), {"offset": offset, "axis1": a, "axis2": b})
 
 
 def diag(input: Any, diagonal: int = 0) -> Tensor:  # noqa: A002
@@ -426,7 +427,7 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:  # noqa: A002
     x = arguments.tensor(input, "diag")
     if x.ndim == 1:
         n = x._data.shape[0] + abs(diagonal)
-        return apply(  # type: ignore[no-any-return]
+        return apply(
             ops.diagonal_scatter, (x,),
             {"shape": (n, n), "offset": diagonal, "axis1": 0, "axis2": 1},
         )  # fmt: skip
@@ -434,22 +435,22 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:  # noqa: A002
         raise ArgumentRuntimeError(
             with_site(f"diag(): Supports 1D or 2D tensors. Got {x.ndim}D")
         )
-    return globals()["diagonal"](x, diagonal)  # type: ignore[no-any-return]
+    return globals()["diagonal"](x, diagonal)
 
 
 def tril(input: Any, diagonal: int = 0) -> Tensor:  # noqa: A002
     """The lower triangle of matrices, zeros above."""
-    return apply(ops.tril, (arguments.tensor(input, "tril"),), {"k": diagonal})  # type: ignore[no-any-return]
+    return apply(ops.tril, (arguments.tensor(input, "tril"),), {"k": diagonal})
 
 
 def triu(input: Any, diagonal: int = 0) -> Tensor:  # noqa: A002
     """The upper triangle of matrices, zeros below."""
-    return apply(ops.triu, (arguments.tensor(input, "triu"),), {"k": diagonal})  # type: ignore[no-any-return]
+    return apply(ops.triu, (arguments.tensor(input, "triu"),), {"k": diagonal})
 
 
 def clone(input: Any, *, memory_format: Any = None) -> Tensor:  # noqa: A002
     """A copy that autograd sees through."""
-    return apply(ops.clone, (arguments.tensor(input, "clone"),), {})  # type: ignore[no-any-return]
+    return apply(ops.clone, (arguments.tensor(input, "clone"),), {})
 
 
 def contiguous(input: Any, memory_format: Any = None) -> Tensor:  # noqa: A002

@@ -22,7 +22,7 @@ def _axis_function(name: str, primitive: Any) -> Any:
     def function(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:  # noqa: A002
         x = arguments.tensor(input, name)
         if dtype is not None:
-            x = x.to(dtype)  # type: ignore[attr-defined]
+            x = x.to(dtype)
         if dim is None:
             dim = 0 if x.ndim in (0, 1, 3) else 1
         a = arguments.dim(dim, x.ndim)
@@ -33,7 +33,7 @@ def _axis_function(name: str, primitive: Any) -> Any:
                     f"'{arguments.PYTORCH_NAMES[x._data.dtype.name]}'"
                 )
             )
-        return apply(primitive, (x,), {"axis": a})  # type: ignore[no-any-return]
+        return apply(primitive, (x,), {"axis": a})
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc}: `dim`."
@@ -59,53 +59,53 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:  # noqa: A002
     turned = apply(movement.permute, (w,), {"perm": (1, 0)}, "TBackward0")
     if bias is not None and x._data.ndim == 2:
         b = arguments.tensor(bias, "linear", "bias")
-        return apply(linalg_ops.addmm, (b, x, turned), {"beta": 1, "alpha": 1})  # type: ignore[no-any-return]
+        return apply(linalg_ops.addmm, (b, x, turned), {"beta": 1, "alpha": 1})
     out = linalg.matmul(x, turned)
-    return out if bias is None else out + bias  # type: ignore[operator,no-any-return]
+    return out if bias is None else out + bias
 
 
 # ---------------------------------------------------------------- activations
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Tensor:  # noqa: A002
     """log(1 + exp(beta x)) / beta; linear above the threshold."""
     x = arguments.tensor(input, "softplus")
-    return apply(nn.softplus, (x,), {"beta": beta, "threshold": threshold})  # type: ignore[no-any-return]
+    return apply(nn.softplus, (x,), {"beta": beta, "threshold": threshold})
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or negative_slope * x below 0."""
     x = arguments.tensor(input, "leaky_relu")
-    return apply(nn.leaky_relu, (x,), {"negative_slope": negative_slope})  # type: ignore[no-any-return]
+    return apply(nn.leaky_relu, (x,), {"negative_slope": negative_slope})
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or alpha * (exp(x) - 1) below 0."""
     x = arguments.tensor(input, "elu")
     below = elementwise.expm1(elementwise.clamp(x, max=0)) * alpha
-    return elementwise.where(x > 0, x, below)  # type: ignore[operator,no-any-return]
+    return elementwise.where(x > 0, x, below)
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x * sigmoid(x)."""
     x = arguments.tensor(input, "silu")
-    return x * sigmoid(x)  # type: ignore[operator,no-any-return]
+    return x * sigmoid(x)
 
 
 def logsigmoid(input: Any) -> Tensor:  # noqa: A002
     """log(sigmoid(x)), without overflow."""
-    return -softplus(-arguments.tensor(input, "logsigmoid"))  # type: ignore[operator,no-any-return]
+    return -softplus(-arguments.tensor(input, "logsigmoid"))
 
 
 def gelu(input: Any, approximate: str = "none") -> Tensor:  # noqa: A002
     """x times the normal distribution function at x; "tanh" for the usual approximation."""
     x = arguments.tensor(input, "gelu")
     if approximate == "tanh":
-        inner = (x + 0.044715 * (x * x * x)) * math.sqrt(2 / math.pi)  # type: ignore[operator]
-        return 0.5 * x * (1 + elementwise.tanh(inner))  # type: ignore[operator,no-any-return]
+        inner = (x + 0.044715 * (x * x * x)) * math.sqrt(2 / math.pi)
+        return 0.5 * x * (1 + elementwise.tanh(inner))
     if approximate != "none":
         raise ArgumentRuntimeError(
             with_site("approximate argument must be either none or tanh.")
         )
-    return 0.5 * x * (1 + _erf(x * math.sqrt(0.5)))  # type: ignore[operator,no-any-return]
+    return 0.5 * x * (1 + _erf(x * math.sqrt(0.5)))
 
 
 _erf = unary(nn.erf)
@@ -113,7 +113,7 @@ _erf = unary(nn.erf)
 
 def erf(input: Any) -> Tensor:  # noqa: A002
     """The error function (its values come from SciPy)."""
-    return _erf(arguments.tensor(input, "erf"))  # type: ignore[no-any-return]
+    return _erf(arguments.tensor(input, "erf"))
 
 
 # ---------------------------------------------------------------- losses
@@ -149,7 +149,10 @@ def nll_loss(
     x, t = arguments.tensor(input, "nll_loss"), arguments.tensor(target, "nll_loss", "target")
     if t._data.dtype.kind not in "iu":
         raise ArgumentRuntimeError(
-            with_site(f"expected scalar type Long but found {arguments.PYTORCH_NAMES[t._data.dtype.name]}")
+            with_site(
+                "expected scalar type Long but found "
+                f"{arguments.PYTORCH_NAMES[t._data.dtype.name]}"
+            )
         )
     axis = _class_axis(x)
     if x.shape[:axis] + x.shape[axis + 1 :] != t.shape:
@@ -161,7 +164,7 @@ def nll_loss(
         )
     labels = t._data
     plain = type(labels) is np.ndarray
-    ignored = labels == ignore_index if plain else None
+    ignored: Any = labels == ignore_index if plain else None
     has_ignored = plain and bool(ignored.any())
     if plain:
         classes = x._data.shape[axis]
@@ -179,7 +182,7 @@ def nll_loss(
     loss = -(picked * w)
     if reduction != "mean":
         return _reduced(loss, reduction)
-    return reduce.sum(loss) / reduce.sum(w if weight is not None or has_ignored else w)  # type: ignore[operator,no-any-return]
+    return reduce.sum(loss) / reduce.sum(w if weight is not None or has_ignored else w)
 
 
 def DimensionErrorOfTarget(bad: int, classes: int) -> Exception:  # noqa: N802
@@ -187,7 +190,9 @@ def DimensionErrorOfTarget(bad: int, classes: int) -> Exception:  # noqa: N802
     from pullback.errors import DimensionError
 
     return DimensionError(
-        with_site(f"Target {bad} is out of bounds: there are {classes} classes (0 to {classes - 1})")
+        with_site(
+            f"Target {bad} is out of bounds: there are {classes} classes (0 to {classes - 1})"
+        )
     )
 
 
@@ -209,7 +214,7 @@ def cross_entropy(
     if not label_smoothing:
         return hard
     smooth = _reduced(-reduce.mean(logp, axis), reduction)
-    return hard * (1 - label_smoothing) + smooth * label_smoothing  # type: ignore[operator,no-any-return]
+    return hard * (1 - label_smoothing) + smooth * label_smoothing
 
 
 def binary_cross_entropy(
@@ -228,7 +233,7 @@ def binary_cross_entropy_with_logits(
     """The loss of logits, without overflow."""
     x = arguments.tensor(input, "binary_cross_entropy_with_logits")
     scale = 1 if pos_weight is None else (pos_weight - 1) * target + 1
-    loss = (1 - target) * x + scale * softplus(-x)  # type: ignore[operator]
+    loss = (1 - target) * x + scale * softplus(-x)
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 
@@ -247,12 +252,12 @@ def layer_norm(
             )
         )
     dims = tuple(range(x.ndim - len(shape), x.ndim))
-    centred = x - reduce.mean(x, dims, True)  # type: ignore[operator]
+    centred = x - reduce.mean(x, dims, True)
     scale = elementwise.rsqrt(reduce.mean(elementwise.square(centred), dims, True) + eps)
     out = centred * scale
     if weight is not None:
         out = out * weight
-    return out if bias is None else out + bias  # type: ignore[no-any-return]
+    return out if bias is None else out + bias
 
 
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor:  # noqa: A002
@@ -275,7 +280,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
 def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:  # noqa: A002
     """x over its p-norm along `dim`."""
     size = reduce.norm(input, p, dim, True)
-    return input / elementwise.clamp(size, min=eps)  # type: ignore[no-any-return]
+    return input / elementwise.clamp(size, min=eps)
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:  # noqa: A002
@@ -289,4 +294,4 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
         return x
     from pullback.api.random import dropout_mask
 
-    return x * dropout_mask(x, p)  # type: ignore[operator,no-any-return]
+    return x * dropout_mask(x, p)

@@ -143,7 +143,7 @@ def _like(function: Any, name: str) -> Any:
         x = arguments.tensor(input, name)
         chosen = x.dtype if dtype is None else dtype
         options.pop("memory_format", None)
-        return function(*args, tuple(x._data.shape), dtype=chosen, **options)  # type: ignore[no-any-return]
+        return function(*args, tuple(x._data.shape), dtype=chosen, **options)
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"`{function.__name__}` of the shape and dtype of `input`."

@@ -20,7 +20,7 @@ from pullback.ops import broadcast, indexing, reduce
 
 def _source(input: Any, function: str, dtype: Any = None) -> Tensor:  # noqa: A002
     x = input if type(input) is Tensor else arguments.tensor(input, function)
-    return x if dtype is None else x.to(dtype)  # type: ignore[attr-defined,no-any-return]
+    return x if dtype is None else x.to(dtype)
 
 
 def _both(dim: Any, axis: Any, keepdim: Any, keepdims: Any) -> tuple[Any, bool]:
@@ -39,10 +39,10 @@ def sum(  # noqa: A001
     """The sum over `dim` (an int, a sequence, or None for all); int64 for integers."""
     x = input if type(input) is Tensor else arguments.tensor(input, "sum")
     if dtype is not None or x._data.dtype.kind in "biu":
-        x = x.to(dtypes.int64 if dtype is None else dtype)  # type: ignore[attr-defined]
+        x = x.to(dtypes.int64 if dtype is None else dtype)
     if dim is None and axis is UNSET:
         result = apply(broadcast.sum_, (x,), _TOTAL[x._data.ndim], "SumBackward0")
-        return result if out is None else into(out, result)  # type: ignore[no-any-return]
+        return result if out is None else into(out, result)
     dim, keep = _both(dim, axis, keepdim, keepdims)
     axes = arguments.dims(dim, x._data.ndim)
     return into(
@@ -78,7 +78,7 @@ def prod(
     """The product over one dim, or all; the gradient is right where factors are 0."""
     x = _source(input, "prod", dtype)
     if dtype is None and x._data.dtype.kind in "biu":
-        x = x.to(dtypes.int64)  # type: ignore[attr-defined]
+        x = x.to(dtypes.int64)
     dim, keep = _both(dim, axis, keepdim, keepdims)
     axes = tuple(range(x.ndim)) if dim is None else (arguments.dim(dim, x.ndim),)
     axes = axes if x.ndim else ()
@@ -150,7 +150,7 @@ def _extreme(name: str, whole: Any, largest: bool, pairwise: str) -> Any:
         refuse_empty(x, name, (a,) if x.ndim else ())
         primitive = reduce.argmax if largest else reduce.argmin
         index = (
-            apply(primitive, (x.detach(),), {"axis": a, "keepdims": False})  # type: ignore[attr-defined]
+            apply(primitive, (x.detach(),), {"axis": a, "keepdims": False})
             if x.ndim else wrap(np.zeros((), np.int64))
         )  # fmt: skip
         index = wrap(index._data)
@@ -200,7 +200,7 @@ def _arg(name: str, primitive: Any) -> Any:
             refuse_empty(x, name, tuple(range(x.ndim)) if a is None else (a,))
         if not x.ndim:
             return wrap(np.zeros((), np.int64))
-        return apply(primitive, (x,), {"axis": a, "keepdims": bool(keepdim)})  # type: ignore[no-any-return]
+        return apply(primitive, (x,), {"axis": a, "keepdims": bool(keepdim)})
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc}; of all elements when dim is None."
@@ -313,7 +313,7 @@ def _running(name: str, primitive: Any) -> Any:
     def function(input: Any, dim: Any, *, dtype: Any = None, out: Any = None) -> Tensor:  # noqa: A002
         x = _source(input, name, dtype)
         if dtype is None and x._data.dtype.kind in "biu":
-            x = x.to(dtypes.int64)  # type: ignore[attr-defined]
+            x = x.to(dtypes.int64)
         a = arguments.dim(dim, x.ndim)
         return into(out, apply(primitive, (x,), {"axis": a}))
 
@@ -333,7 +333,7 @@ def sort(
     x = arguments.tensor(input, "sort")
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
-        return RETURN_TYPES["sort"](x.clone(), wrap(np.zeros((), np.int64)))  # type: ignore[attr-defined]
+        return RETURN_TYPES["sort"](x.clone(), wrap(np.zeros((), np.int64)))
     data = x._data
     if descending:
         # stable and descending: sort the reversed axis, then reverse
@@ -350,7 +350,7 @@ def argsort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False,  # noqa: A002
 ) -> Tensor:  # fmt: skip
     """The indices that put the elements in order along `dim`."""
-    return sort(input, dim, descending, stable).indices  # type: ignore[no-any-return]
+    return sort(input, dim, descending, stable).indices
 
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
@@ -359,7 +359,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     a = arguments.dim(dim, x.ndim)
     if x.ndim and not 0 <= k <= x.shape[a]:
         raise ArgumentRuntimeError(with_site("selected index k out of range"))
-    found = sort(x.detach(), a, largest)  # type: ignore[attr-defined]
+    found = sort(x.detach(), a, largest)
     index = wrap(np.ascontiguousarray(np.take(found.indices._data, np.arange(k), a))) if x.ndim \
         else found.indices  # fmt: skip
     values = apply(indexing.gather, (x, index), {"axis": a}, "TopkBackward0")
@@ -372,7 +372,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
     if dim is None:
         if not x._data.size:
             return wrap(np.asarray(math.nan, x._data.dtype))
-        flat = x.reshape(-1)  # type: ignore[attr-defined]
+        flat = x.reshape(-1)
         order = np.argsort(flat._data, kind="stable")
         bad = np.flatnonzero(np.isnan(flat._data)) if x._data.dtype.kind == "f" else ()
         index = int(bad[0]) if len(bad) else int(order[(len(order) - 1) // 2])
@@ -380,7 +380,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
                      {"axis": 0, "keepdims": False}, "MedianBackward0")  # fmt: skip
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
-        return RETURN_TYPES["median"](x.clone(), wrap(np.zeros((), np.int64)))  # type: ignore[attr-defined]
+        return RETURN_TYPES["median"](x.clone(), wrap(np.zeros((), np.int64)))
     order = np.argsort(x._data, a, kind="stable")
     index = np.take(order, (x.shape[a] - 1) // 2, a)
     if x._data.dtype.kind == "f":
@@ -390,7 +390,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
     values = apply(indexing.pick, (x, positions), {"axis": a, "keepdims": keepdim},
                    "MedianBackward1")  # fmt: skip
     if keepdim:
-        positions = positions.unsqueeze(a)  # type: ignore[attr-defined]
+        positions = positions.unsqueeze(a)
     return RETURN_TYPES["median"](values, positions)
 
 

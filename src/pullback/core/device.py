@@ -14,17 +14,18 @@ class device:  # noqa: N801  PyTorch's name
     __slots__ = ("type", "index")
 
     def __init__(self, type: Any = "cpu", index: int | None = None) -> None:  # noqa: A002
-        if isinstance(type, device):
-            type, index = type.type, type.index  # noqa: A001
-        if not isinstance(type, str):
+        given: Any = type
+        if isinstance(given, device):
+            given, index = str(given), given.index
+        if not isinstance(given, str):
             raise ArgumentTypeError(
-                with_site(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
+                with_site(f"device(): argument 'type' must be str, not {given.__class__.__name__}")
             )
-        name, _, number = type.partition(":")
+        name, _, number = given.partition(":")
         if name not in ("cpu", "meta") or name == "meta":
             raise ArgumentRuntimeError(
                 with_site(
-                    f"Pullback runs on the CPU only, got device {type!r}; use device='cpu' (a "
+                    f"Pullback runs on the CPU only, got device {given!r}; use device='cpu' (a "
                     "program that asks torch.cuda.is_available() first gets False)"
                 )
             )

@@ -36,7 +36,8 @@ class Plan:
 
     __slots__ = (
         "primitive", "mask", "name", "saved_inputs", "saved_outputs", "context", "rules", "joint",
-        "joint_positions", "saves_values", "node_class", "broadcasts", "single", "is_plain", "saves", "extras", "_names",
+        "joint_positions", "saves_values", "node_class", "broadcasts", "single", "is_plain",
+        "saves", "extras", "_names",
     )  # fmt: skip
 
     def __init__(self, primitive: Primitive, mask: int, name: str, n_inputs: int) -> None:

@@ -55,7 +55,9 @@ def set_printoptions(
     if profile is not None:
         if profile not in PROFILES:
             raise ArgumentValueError(
-                with_site(f"set_printoptions: profile must be one of {list(PROFILES)}, got {profile!r}")
+                with_site(
+                    f"set_printoptions: profile must be one of {list(PROFILES)}, got {profile!r}"
+                )
             )
         for name, value in PROFILES[profile].items():
             setattr(Options, name, value)

@@ -35,7 +35,7 @@ def normalize_axes(axes: Any, ndim: int, name: str = "dim") -> Axes:
     if axes is None:
         return tuple(range(ndim))
     if isinstance(axes, int) or hasattr(axes, "__index__"):
-        found = (normalize_axis(axes, ndim, name),)
+        found: Axes = (normalize_axis(axes, ndim, name),)
     else:
         found = tuple(normalize_axis(a, ndim, name) for a in axes)
         if len(set(found)) != len(found):

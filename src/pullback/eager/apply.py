@@ -8,12 +8,11 @@ go straight to NumPy when nothing is special (exact Tensors, plain arrays of one
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from pullback.config import MODE, NO_GRAD
+from pullback.config import MODE, NO_GRAD, Defaults
 from pullback.core import dtypes
 from pullback.core.callsite import INTERNAL, here, is_internal, outside, with_site
 from pullback.core.dispatch import INTERPRETERS, register_interpreter
@@ -168,7 +167,7 @@ def finish(
         out = wrap(result if type(result) is _ndarray else as_payload(result))
         if primitive.view and type(result) is _ndarray:
             link_view(out, args[0], primitive, params)
-        outs = (out,)
+        outs: tuple[Tensor, ...] = (out,)
     else:
         outs = tuple(wrap(as_payload(r)) for r in result)
         if primitive.view:
@@ -338,7 +337,7 @@ def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:
             zero_dim.append(dtype_of(p))
     target = dtypes.result_type(dimensioned, zero_dim, numbers)
     if primitive.promotion == "float" and target.kind not in "fc":
-        target = dtypes.Defaults.dtype
+        target = Defaults.dtype
     return [convert(p, target) for p in payloads]
 
 
@@ -620,11 +619,11 @@ def unary(primitive: Primitive, name: str | None = None, into: Any = None) -> An
             node.saved = (r,)
             node.versions = ((counter, 0),)
         elif saves:
-            counter = x._counter
-            if counter is None:
-                counter = x._counter = [0]
+            mine = x._counter
+            if mine is None:
+                mine = x._counter = [0]
             node.saved = (p,)
-            node.versions = ((counter, counter[0]),)
+            node.versions = ((mine, mine[0]),)
         else:
             node.saved = node.versions = ()
         e = x._edge

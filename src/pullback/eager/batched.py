@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-
 from pullback.core.callsite import with_site
 from pullback.core.dispatch import register_interpreter
 from pullback.core.primitive import Primitive
@@ -149,7 +148,7 @@ def call_batched(primitive: Primitive, args: tuple[Any, ...], params: Params) ->
         )
     if isinstance(rule, str):
         result = BY_KIND[rule](primitive, size, values, batched, params)
-    elif getattr(rule, "wants_batched", False):
+    elif "batched" in rule.__code__.co_varnames:  # it asks which values are batches
         result = rule(size, *values, **params, batched=batched)
     else:
         result = rule(size, *values, **params)
@@ -235,7 +234,7 @@ def unbatch(result: Tensor, level: Level, dim: int) -> Tensor:
         return out
     perm = list(range(1, ndim))
     perm.insert(dim, 0)
-    return permute(out, perm=tuple(perm))  # type: ignore[no-any-return]
+    return permute(out, perm=tuple(perm))
 
 
 register_interpreter(Batched, lambda value: value.level, call_batched)

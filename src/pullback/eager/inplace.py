@@ -196,7 +196,7 @@ def _write(base: Any, value: Any, *, chain: Any) -> Any:
     return out
 
 
-view_write = Primitive(
+view_write: Primitive = Primitive(
     "view_write", _write, kind="linear", inputs=("base", "value"), params=("chain",),
     vjps={
         "base": RuleSpec(

@@ -107,7 +107,8 @@ def call_traced(primitive: Primitive, args: tuple[Any, ...], params: Params) -> 
     if len(recorders) > 1:
         raise UnsupportedError(with_site("values of two traces met in one operation"))
     recorder = next(iter(recorders.values()))
-    examples, operands = [], []
+    examples: list[Any] = []
+    operands: list[Any] = []
     for a in args:
         if type(a) is Traced:
             examples.append(a.example)

@@ -29,10 +29,13 @@ def link_view(
     if memory is None or (memory is not source and memory is not source.base):
         return  # the primitive had to copy (a reshape)
     rare = parent._rare
+    chain: tuple[Any, ...]
     if rare is not None and rare.base is not None:
-        base, chain = rare.base, rare.chain
+        base = rare.base
+        chain = rare.chain
     else:
-        base, chain = parent, ()
+        base = parent
+        chain = ()
     out._counter = counter_of(parent)
     mine = out._rare = Rare()
     mine.base = base

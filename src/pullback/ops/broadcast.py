@@ -82,8 +82,11 @@ broadcast_to = linear(
 )  # fmt: skip
 
 
+_add_reduce: Any = np.add.reduce
+
+
 def _sum(x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    return np.add.reduce(x, axis=axis, keepdims=keepdims)
+    return _add_reduce(x, axis=axis, keepdims=keepdims)
 
 
 def unsum(g: Any, shape: Shape, axis: Axes, keepdims: bool) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pullback.ops.broadcast import cast, is_complex, zeros_like
-from pullback.ops.kinds import conj, conj_primitive, elementwise, general
+from pullback.ops.kinds import conj, elementwise, general
 
 LOG2, LOG10 = math.log(2.0), math.log(10.0)
 NUMBERS = (bool, int, float, complex)

@@ -160,8 +160,6 @@ def _batch_add(
     return UNINDEX[len(spread)](g, *spread, template=template, shape=(size, *shape))
 
 
-_batch_read.wants_batched = True  # type: ignore[attr-defined]
-_batch_add.wants_batched = True  # type: ignore[attr-defined]
 INDEX: dict[int, Primitive] = {}
 UNINDEX: dict[int, Primitive] = {}
 for _n in range(1, MAX_INDICES + 1):
@@ -256,8 +254,6 @@ def _batch_ungather(
     )  # fmt: skip
 
 
-_batch_gather.wants_batched = True  # type: ignore[attr-defined]
-_batch_ungather.wants_batched = True  # type: ignore[attr-defined]
 gather = linear(
     "gather", _gather,
     transpose=dict(x=lambda g, index, x_shape, axis: ungather(g, index, axis=axis, shape=x_shape)),
@@ -377,8 +373,6 @@ def _batch_unpick(
                   keepdims=keepdims, shape=(size, *shape))  # fmt: skip
 
 
-_batch_pick.wants_batched = True  # type: ignore[attr-defined]
-_batch_unpick.wants_batched = True  # type: ignore[attr-defined]
 pick = linear(
     "pick", _pick, batch=_batch_pick,
     transpose=dict(x=lambda g, index, x_shape, axis, keepdims: unpick(

@@ -111,7 +111,6 @@ def _batch_addmm(
     return product + _scaled(c, beta)
 
 
-_batch_addmm.wants_batched = True  # type: ignore[attr-defined]
 addmm = Primitive(
     "addmm", _addmm, kind="general", inputs=("c", "a", "b"), params=("beta", "alpha"),
     vjps={
@@ -158,8 +157,6 @@ def _batch_einsum(size: int, *xs: Any, equation: str, batched: tuple[bool, ...])
     terms = [free + t if b else t for t, b in zip(left.split(","), batched, strict=True)]
     return einsum(*xs, equation=",".join(terms) + "->" + free + result)
 
-
-_batch_einsum.wants_batched = True  # type: ignore[attr-defined]
 
 einsum = Primitive(
     "einsum", _einsum, kind="multilinear", inputs=("xs",), params=("equation",), variadic=True,

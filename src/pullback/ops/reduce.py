@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 
 from pullback.ops.broadcast import cast, is_complex, reshape, shape_of, sum_, unsum, zeros_like
-from pullback.ops.elementwise import abs_, exp, logical_and, log, pow_, real, sgn, sign, where
+from pullback.ops.elementwise import abs_, exp, log, logical_and, pow_, real, sgn, sign, where
 from pullback.ops.kinds import conj, general, linear
 from pullback.typing import Axes, Shape
 
-_REDUCTION = dict(batch="reduction")
+# the ufuncs' own method, without the overhead of np.sum and its like
+_add_reduce: Any = np.add.reduce
+_multiply_reduce: Any = np.multiply.reduce
+_maximum_reduce: Any = np.maximum.reduce
+_minimum_reduce: Any = np.minimum.reduce
+_REDUCTION: dict[str, Any] = {"batch": "reduction"}
 
 
 def kept_shape(shape: Shape, axis: Axes) -> Shape:
@@ -38,7 +43,7 @@ def accumulator(x: Any) -> Any:
 
 
 def _mean(x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    total = np.add.reduce(x, axis=axis, keepdims=keepdims, dtype=accumulator(x))
+    total = _add_reduce(x, axis=axis, keepdims=keepdims, dtype=accumulator(x))
     n = count(x.shape, axis)
     return np.asarray(total / n if n else total * math.nan).astype(x.dtype, copy=False)
 
@@ -91,7 +96,7 @@ def _prod_forward_rule(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> 
 
 
 prod = general(
-    "prod", lambda x, *, axis, keepdims: np.multiply.reduce(x, axis=axis, keepdims=keepdims),
+    "prod", lambda x, *, axis, keepdims: _multiply_reduce(x, axis=axis, keepdims=keepdims),
     vjp=dict(x=_prod_back), jvp=dict(x=_prod_forward_rule),
     reference="math.prod", doc="the product over one axis, or all", **_REDUCTION,
 )  # fmt: skip
@@ -117,12 +122,12 @@ def _extreme_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> An
 
 
 amax = general(
-    "amax", lambda x, *, axis, keepdims: np.maximum.reduce(x, axis=axis, keepdims=keepdims),
+    "amax", lambda x, *, axis, keepdims: _maximum_reduce(x, axis=axis, keepdims=keepdims),
     vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
     doc="the largest element; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
 amin = general(
-    "amin", lambda x, *, axis, keepdims: np.minimum.reduce(x, axis=axis, keepdims=keepdims),
+    "amin", lambda x, *, axis, keepdims: _minimum_reduce(x, axis=axis, keepdims=keepdims),
     vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
     doc="the smallest element; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
@@ -158,10 +163,10 @@ def _logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     if not x.ndim:
         return x.copy()
     if not x.size:
-        return np.log(np.add.reduce(np.exp(x), axis=axis, keepdims=keepdims))
-    top = np.maximum.reduce(x.real, axis=axis, keepdims=True)
+        return np.log(_add_reduce(np.exp(x), axis=axis, keepdims=keepdims))
+    top = _maximum_reduce(x.real, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0).astype(x.real.dtype)
-    total = np.log(np.add.reduce(np.exp(x - top), axis=axis, keepdims=True)) + top
+    total = np.log(_add_reduce(np.exp(x - top), axis=axis, keepdims=True)) + top
     return total if keepdims else total.reshape(
         tuple(n for i, n in enumerate(x.shape) if i not in axis)
     )
@@ -187,9 +192,9 @@ logsumexp = general(
 def _var(x: Any, *, axis: Axes, keepdims: bool, correction: float) -> Any:
     wide = x.astype(np.float32) if x.dtype == np.float16 else x
     n = count(x.shape, axis)
-    centre = wide - np.add.reduce(wide, axis=axis, keepdims=True) / max(n, 1)
+    centre = wide - _add_reduce(wide, axis=axis, keepdims=True) / max(n, 1)
     squares = (centre * centre.conj()).real if x.dtype.kind == "c" else centre * centre
-    total = np.add.reduce(squares, axis=axis, keepdims=keepdims)
+    total = _add_reduce(squares, axis=axis, keepdims=keepdims)
     freedom = max(n - correction, 0)
     out = total / freedom if freedom else total * 0 / np.zeros((), total.dtype)
     return np.asarray(out).astype(x.real.dtype, copy=False)
@@ -249,19 +254,19 @@ def _norm(x: Any, *, p: float, axis: Axes, keepdims: bool) -> Any:
     if p == 2:
         if x.dtype.kind == "c":
             size = size * size
-            total = np.add.reduce(size, axis=axis, keepdims=keepdims)
+            total = _add_reduce(size, axis=axis, keepdims=keepdims)
         else:
-            total = np.add.reduce(x * x, axis=axis, keepdims=keepdims)
+            total = _add_reduce(x * x, axis=axis, keepdims=keepdims)
         return np.sqrt(total)
     if p == math.inf:
-        return np.maximum.reduce(size, axis=axis, keepdims=keepdims)
+        return _maximum_reduce(size, axis=axis, keepdims=keepdims)
     if p == -math.inf:
-        return np.minimum.reduce(size, axis=axis, keepdims=keepdims)
+        return _minimum_reduce(size, axis=axis, keepdims=keepdims)
     if p == 0:
-        return np.add.reduce((size != 0).astype(size.dtype), axis=axis, keepdims=keepdims)
+        return _add_reduce((size != 0).astype(size.dtype), axis=axis, keepdims=keepdims)
     if p == 1:
-        return np.add.reduce(size, axis=axis, keepdims=keepdims)
-    return np.asarray(np.add.reduce(size**p, axis=axis, keepdims=keepdims) ** (1 / p)).astype(
+        return _add_reduce(size, axis=axis, keepdims=keepdims)
+    return np.asarray(_add_reduce(size**p, axis=axis, keepdims=keepdims) ** (1 / p)).astype(
         size.dtype, copy=False
     )
 

@@ -64,10 +64,10 @@ class Program:
                 )
             values[number] = a
         run = silent_context().run
-        for i in self.instructions:
-            operands = [values[int(o)] if isinstance(o, Ref) else o for o in i.operands]
-            result = run(i.primitive.forward, *operands, **i.params)
-            for n, r in zip(i.results, result if isinstance(result, tuple) else (result,),
+        for step in self.instructions:
+            operands = [values[int(o)] if isinstance(o, Ref) else o for o in step.operands]
+            result = run(step.primitive.forward, *operands, **step.params)
+            for n, r in zip(step.results, result if isinstance(result, tuple) else (result,),
                             strict=True):  # fmt: skip
                 values[n] = array_of(r)
         return tuple(values[int(o)] if isinstance(o, Ref) else o for o in self.outputs)

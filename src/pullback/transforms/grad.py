@@ -25,7 +25,7 @@ def fresh(tensor: Tensor) -> Tensor:
     """
     tensor = raised(tensor)
     if tensor._requires_grad and not MODE.get() & NO_GRAD:
-        return alias(tensor)  # type: ignore[no-any-return]
+        return alias(tensor)
     out = wrap(tensor._data)
     out._requires_grad = True
     return out
@@ -127,7 +127,7 @@ def grad_and_value(
             count = len(tree.flatten(tree.unflatten(s, found))[0]) if s is not tree.LEAF else 1
             packed.append(tree.unflatten(s, found[:count]))
             del found[:count]
-        out = value if keep else value.detach()  # type: ignore[attr-defined]
+        out = value if keep else value.detach()
         answer = packed[0] if isinstance(argnums, int) else tuple(packed)
         return answer, ((out, aux) if has_aux else out)
 

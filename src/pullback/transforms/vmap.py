@@ -47,7 +47,7 @@ def vmap(
             raise ArgumentValueError(
                 with_site(
                     "vmap: Expected all tensors to have the same size in the mapped dimension, "
-                    f"got sizes {[x._data.shape[d] if d is not None else None for x, d in zip(leaves, places, strict=True)]} "
+                    f"got sizes {sorted(sizes)} "
                     "for the mapped dimension"
                 )
             )
