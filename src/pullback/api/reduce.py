@@ -374,7 +374,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
             return wrap(np.asarray(math.nan, x._data.dtype))
         flat = x.reshape(-1)
         order = np.argsort(flat._data, kind="stable")
-        bad = np.flatnonzero(np.isnan(flat._data)) if x._data.dtype.kind == "f" else ()
+        bad: Any = np.flatnonzero(np.isnan(flat._data)) if x._data.dtype.kind == "f" else ()
         index = int(bad[0]) if len(bad) else int(order[(len(order) - 1) // 2])
         return apply(indexing.pick, (flat, wrap(np.asarray(index))),
                      {"axis": 0, "keepdims": False}, "MedianBackward0")  # fmt: skip
@@ -384,8 +384,8 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
     order = np.argsort(x._data, a, kind="stable")
     index = np.take(order, (x.shape[a] - 1) // 2, a)
     if x._data.dtype.kind == "f":
-        bad = np.isnan(x._data)
-        index = np.where(bad.any(a), bad.argmax(a), index)
+        nan = np.isnan(x._data)
+        index = np.where(nan.any(a), nan.argmax(a), index)
     positions = wrap(np.ascontiguousarray(index))
     values = apply(indexing.pick, (x, positions), {"axis": a, "keepdims": keepdim},
                    "MedianBackward1")  # fmt: skip

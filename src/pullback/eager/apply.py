@@ -172,7 +172,8 @@ def finish(
         outs = tuple(wrap(as_payload(r)) for r in result)
         if primitive.view:
             for k, out in enumerate(outs):
-                link_view(out, args[0], primitive, params, k)
+                if type(out._data) is _ndarray:
+                    link_view(out, args[0], primitive, params, k)
     if mask:
         if _mode() & NO_GRAD:
             mark(outs, "no_grad")
@@ -540,7 +541,7 @@ def constant(value: Any, dtype: Any) -> Any:
     if dtype is not _FLOAT32 and dtype is not _FLOAT64:
         return None
     try:
-        array = _asarray(value, dtype)
+        array = quiet.run(_asarray, value, dtype)
     except OverflowError:
         return None
     array.flags.writeable = False
@@ -659,6 +660,6 @@ def as_tensor_argument(primitive: Primitive, value: Any) -> Any:
 
 
 # A Tensor ranks just above its payload: it is what records the payload's operations.
-register_interpreter(Tensor, lambda value: level_of(value._data) + 0.5, apply)
+register_interpreter(Tensor, lambda value: level_of(value._data) + 0.1, apply)
 
 __all__ = ["apply", "binary", "here", "unary"]
