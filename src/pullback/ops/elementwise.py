@@ -116,6 +116,7 @@ square = elementwise(
 )  # fmt: skip
 reciprocal = elementwise(
     "reciprocal", np.reciprocal, promotion="float", partials=dict(x=lambda out: -out * out),
+    emit=lambda ir, x: ir.fdiv(ir.constant(1.0), x),
     doc="1 / x",
 )  # fmt: skip
 
@@ -187,7 +188,8 @@ sqrt = elementwise(
 )  # fmt: skip
 rsqrt = elementwise(
     "rsqrt", lambda x: np.reciprocal(np.sqrt(x)), promotion="float",
-    partials=dict(x=lambda out: out * out * out * -0.5), doc="1 / sqrt(x)",
+    partials=dict(x=lambda out: out * out * out * -0.5),
+    emit=lambda ir, x: ir.fdiv(ir.constant(1.0), ir.sqrt(x)), doc="1 / sqrt(x)",
 )  # fmt: skip
 
 # ---------------------------------------------------------------- trigonometric, hyperbolic
@@ -381,13 +383,34 @@ clamp = elementwise(
 )  # fmt: skip
 
 # ---------------------------------------------------------------- comparisons and logic
-eq = elementwise("eq", np.equal, reference="operator.eq", doc="a == b")
-ne = elementwise("ne", np.not_equal, reference="operator.ne", doc="a != b")
-lt = elementwise("lt", np.less, reference="operator.lt", doc="a < b")
-le = elementwise("le", np.less_equal, reference="operator.le", doc="a <= b")
-gt = elementwise("gt", np.greater, reference="operator.gt", doc="a > b")
-ge = elementwise("ge", np.greater_equal, reference="operator.ge", doc="a >= b")
-logical_and = elementwise("logical_and", np.logical_and, promotion=None, doc="both are true")
+eq = elementwise(
+    "eq", np.equal, emit=lambda ir, a, b: ir.compare("==", a, b),
+    reference="operator.eq", doc="a == b",
+)  # fmt: skip
+ne = elementwise(
+    "ne", np.not_equal, emit=lambda ir, a, b: ir.compare("!=", a, b),
+    reference="operator.ne", doc="a != b",
+)  # fmt: skip
+lt = elementwise(
+    "lt", np.less, emit=lambda ir, a, b: ir.compare("<", a, b),
+    reference="operator.lt", doc="a < b",
+)  # fmt: skip
+le = elementwise(
+    "le", np.less_equal, emit=lambda ir, a, b: ir.compare("<=", a, b),
+    reference="operator.le", doc="a <= b",
+)  # fmt: skip
+gt = elementwise(
+    "gt", np.greater, emit=lambda ir, a, b: ir.compare(">", a, b),
+    reference="operator.gt", doc="a > b",
+)  # fmt: skip
+ge = elementwise(
+    "ge", np.greater_equal, emit=lambda ir, a, b: ir.compare(">=", a, b),
+    reference="operator.ge", doc="a >= b",
+)  # fmt: skip
+logical_and = elementwise(
+    "logical_and", np.logical_and, promotion=None, emit=lambda ir, a, b: ir.both(a, b),
+    doc="both are true",
+)  # fmt: skip
 logical_or = elementwise("logical_or", np.logical_or, promotion=None, doc="either is true")
 logical_xor = elementwise("logical_xor", np.logical_xor, promotion=None, doc="one is true")
 logical_not = elementwise("logical_not", np.logical_not, promotion=None, doc="x is false")
