@@ -7,7 +7,7 @@ import pytest
 
 import pullback as torch
 from pullback.func import grad, grad_and_value, vmap
-from pullback.trace import trace
+from pullback.tracing import trace
 
 torch.manual_seed(0)
 X = torch.randn(5, 3, dtype=torch.float64)

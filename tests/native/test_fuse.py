@@ -7,7 +7,7 @@ import pytest
 
 import pullback as torch
 from pullback.core.primitive import REGISTRY
-from pullback.trace import trace
+from pullback.tracing import trace
 
 pytest.importorskip("llvmlite")
 from pullback.native import FusedLoop, Instruction  # noqa: E402

@@ -36,7 +36,7 @@ def pair(function: str, input: Any, other: Any) -> tuple[Any, Any]:  # noqa: A00
     return a, b
 
 
-def _scaled(function: str, other: Any, alpha: Any) -> Any:
+def scaled(function: str, other: Any, alpha: Any) -> Any:
     """alpha * other, for `add(input, other, alpha=...)`."""
     if alpha == 1 and not isinstance(alpha, bool):
         return other
@@ -56,13 +56,13 @@ def _scaled(function: str, other: Any, alpha: Any) -> Any:
 
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
     """input + alpha * other, with broadcasting and type promotion."""
-    a, b = pair("add", input, _scaled("add", other, alpha))
+    a, b = pair("add", input, scaled("add", other, alpha))
     return into(out, apply(ops.add, (a, b), {}, "AddBackward0"))
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
     """input - alpha * other."""
-    a, b = pair("sub", input, _scaled("sub", other, alpha))
+    a, b = pair("sub", input, scaled("sub", other, alpha))
     refuse_bool_subtraction(a, b)
     return into(out, apply(ops.sub, (a, b), {}))
 
@@ -187,7 +187,7 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # noqa: A002
     """other - alpha * input."""
-    a, b = pair("rsub", other, _scaled("rsub", input, alpha))
+    a, b = pair("rsub", other, scaled("rsub", input, alpha))
     refuse_bool_subtraction(a, b)
     return apply(ops.sub, (a, b), {}, "RsubBackward1")
 

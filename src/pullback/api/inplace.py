@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 from pullback.api import arguments
+from pullback.api.elementwise import scaled
+from pullback.api.modes import is_grad_enabled
 from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive
+from pullback.core.quiet import quiet
 from pullback.eager.apply import apply
 from pullback.eager.inplace import apply_inplace, check_no_overlap, check_writable, store
-from pullback.eager.tensor import Tensor, wrap
+from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.errors import ArgumentRuntimeError, ShapeError
 from pullback.ops import elementwise as ops
 from pullback.ops.broadcast import sum_to, zeros_like
@@ -155,18 +158,56 @@ def one(primitive: Primitive, name: str, node: str | None = None) -> Any:
 
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self += alpha * other."""
-    from pullback.api.elementwise import _scaled
-
-    b = arguments.operand(_scaled("add_", other, alpha), "add_")
+    if alpha != 1 and adds_in_blocks(self, other, alpha):
+        return add_in_blocks(self, other, float(alpha))
+    b = arguments.operand(scaled("add_", other, alpha), "add_")
     return apply_inplace(ops.add, (self, b), {}, "AddBackward0")
 
 
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self -= alpha * other."""
-    from pullback.api.elementwise import _scaled
-
-    b = arguments.operand(_scaled("sub_", other, alpha), "sub_")
+    if alpha != 1 and adds_in_blocks(self, other, alpha):
+        return add_in_blocks(self, other, -float(alpha))
+    b = arguments.operand(scaled("sub_", other, alpha), "sub_")
     return apply_inplace(ops.sub, (self, b), {})
+
+
+BLOCK = 16384  # elements: the scaled part stays in the second-level cache
+
+
+def adds_in_blocks(x: Any, y: Any, alpha: Any) -> bool:
+    """Whether `x += alpha * y` is a plain update of memory: no graph, one dtype and shape."""
+    if type(y) is not Tensor or type(alpha) not in (int, float):
+        return False
+    a, b = x._data, y._data
+    return (
+        type(a) is np.ndarray
+        and type(b) is np.ndarray
+        and a.size > BLOCK
+        and a.dtype is b.dtype
+        and a.dtype.kind == "f"
+        and a.shape == b.shape
+        and a.flags.c_contiguous
+        and b.flags.c_contiguous
+        and (not is_grad_enabled() or not (x._requires_grad or y._requires_grad))
+    )
+
+
+def add_in_blocks(x: Tensor, y: Tensor, alpha: float) -> Tensor:
+    """x += alpha * y without a temporary of the whole size."""
+    check_writable(x, 0)
+    quiet.run(_add_in_blocks, x._data.reshape(-1), y._data.reshape(-1), alpha)
+    bump_version(x)
+    return x
+
+
+def _add_in_blocks(a: Any, b: Any, alpha: float) -> None:
+    scratch = np.empty(min(BLOCK, a.size), a.dtype)
+    factor = a.dtype.type(alpha)
+    for start in range(0, a.size, BLOCK):
+        part = a[start : start + BLOCK]
+        term = np.multiply(b[start : start + BLOCK], factor, out=scratch[: part.size])
+        np.add(part, term, out=part)
 
 
 def pow_(self: Tensor, exponent: Any) -> Tensor:

@@ -56,12 +56,21 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:  # noqa: A002
             )
         )
     linalg._same_dtype("linear", x, w)
-    turned = apply(movement.permute, (w,), {"perm": (1, 0)}, "TBackward0")
-    if bias is not None and x._data.ndim == 2:
-        b = arguments.tensor(bias, "linear", "bias")
-        return apply(linalg_ops.addmm, (b, x, turned), {"beta": 1, "alpha": 1})
-    out = linalg.matmul(x, turned)
-    return out if bias is None else out + bias
+    if bias is None:
+        return linalg.matmul(x, apply(movement.permute, (w,), {"perm": (1, 0)}, "TBackward0"))
+    b = arguments.tensor(bias, "linear", "bias")
+    if b._data.ndim > 1 or b._data.size not in (1, w._data.shape[0]):
+        raise ShapeError(
+            with_site(
+                f"linear(): bias of shape {list(b.shape)} does not fit {w.shape[0]} outputs"
+            )
+        )
+    linalg._same_dtype("linear", x, b)
+    if x._data.ndim == 2:
+        return apply(linalg_ops.linear, (x, w, b), {})
+    rows = x.reshape(-1, x._data.shape[-1])
+    out = apply(linalg_ops.linear, (rows, w, b), {})
+    return out.reshape(*x._data.shape[:-1], w._data.shape[0])
 
 
 # ---------------------------------------------------------------- activations

@@ -96,27 +96,48 @@ def apply_inplace(
             )
     if primitive.promotion is not None:
         payloads = promote(primitive, payloads)
-    try:
-        if special:
-            result = primitive(*payloads, **params)
-        else:
-            result = np.asarray(quiet.run(primitive.forward, *payloads, **params))
-    except Exception as error:
-        result = failed(primitive, payloads, params, error)
-    check_result(target, result)
     recording = mask and not MODE.get() & NO_GRAD and primitive.differentiable
-    if not recording:
-        store(target, result)
-        return target
-    plan = primitive.plan(mask, name, len(args))
+    plan = primitive.plan(mask, name, len(args)) if recording else None
     # Rules that name the changed input itself need it as it was.
-    original = target._data.copy() if not special and 0 in plan.saved_inputs else None
-    store(target, result)
+    keep = plan is not None and not special and 0 in plan.saved_inputs
+    original = target._data.copy() if keep else None
+    if not special and writes_directly(primitive, payloads, target._data):
+        quiet.run(primitive.forward, *payloads, out=target._data)
+        bump_version(target)
+    else:
+        try:
+            if special:
+                result = primitive(*payloads, **params)
+            else:
+                result = np.asarray(quiet.run(primitive.forward, *payloads, **params))
+        except Exception as error:
+            result = failed(primitive, payloads, params, error)
+        check_result(target, result)
+        store(target, result)
+    if plan is None:
+        return target
     out = wrap(target._data)
     out._counter = target._counter
     record(plan, args, payloads, params, (out,), saved_first=original)
     attach(target, out)
     return target
+
+
+def writes_directly(primitive: Primitive, payloads: list[Any], data: Any) -> bool:
+    """Whether a ufunc can put its result straight into `data`: same dtype and shape, no error."""
+    if not isinstance(primitive.forward, np.ufunc) or not primitive.differentiable:
+        return False
+    if payloads[0] is not data or data.dtype.kind not in "fc":
+        return False
+    for p in payloads[1:]:
+        if isinstance(p, np.ndarray):
+            if p.dtype is not data.dtype or (p.ndim and p.shape != data.shape):
+                return False
+            if p is not data and p.ndim and np.may_share_memory(p, data):
+                return False  # NumPy would make the same copy, after a longer look
+        elif isinstance(p, complex) and data.dtype.kind != "c":
+            return False
+    return True
 
 
 def check_result(target: Tensor, result: Any) -> None:

@@ -24,8 +24,37 @@ def is_number(value: Any) -> bool:
 
 
 # ---------------------------------------------------------------- selection
+_INTEGER = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    """np.where; a selection against the number 0 is done on the bits, eight times faster."""
+    keep, other = (a, b) if type(b) is int else (b, a)
+    if (
+        type(other) is int
+        and other == 0
+        and type(keep) is np.ndarray
+        and type(condition) is np.ndarray
+        and condition.dtype.kind == "b"
+        and keep.shape == condition.shape
+        and keep.size > 64
+        and condition.flags.c_contiguous
+        and keep.flags.c_contiguous
+    ):
+        integer = _INTEGER.get(keep.dtype)
+        if integer is not None:
+            mask = condition.view(np.int8).astype(integer)  # 1 where it holds
+            if keep is a:
+                np.negative(mask, out=mask)  # all bits, or none
+            else:
+                np.subtract(mask, 1, out=mask)
+            np.bitwise_and(mask, keep.view(integer), out=mask)
+            return mask.view(keep.dtype)
+    return np.where(condition, a, b)
+
+
 where = general(
-    "where", lambda condition, a, b: np.where(condition, a, b),
+    "where", _where,
     vjp=dict(
         a=lambda g, condition: where(condition, g, 0),
         b=lambda g, condition: where(condition, 0, g),

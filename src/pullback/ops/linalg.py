@@ -9,9 +9,9 @@ import numpy as np
 from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive, RuleSpec
 from pullback.errors import ShapeError
-from pullback.ops.broadcast import reshape, shape_of
+from pullback.ops.broadcast import reshape, shape_of, sum_
 from pullback.ops.kinds import conj
-from pullback.ops.movement import adjoint
+from pullback.ops.movement import adjoint, swap_axes
 
 
 def _dims(*args: Any) -> str:
@@ -30,8 +30,6 @@ def _explain_dot(args: list[Any], params: Any, error: Exception) -> Exception | 
 
 def _batch_dot(size: int, a: Any, b: Any) -> Any:
     """Either operand may lack the batch axis."""
-    from pullback.ops.broadcast import sum_
-
     return sum_(a * b, axis=(1,), keepdims=False)
 
 
@@ -126,6 +124,41 @@ addmm = Primitive(
         "b": RuleSpec(lambda t, a, alpha: _scaled(matmul(a, t), alpha), ("a", "alpha")),
     },
     batch=_batch_addmm, broadcasts=True, explain=_explain_mm, doc="beta * c + alpha * (a @ b)",
+)  # fmt: skip
+
+
+def _linear(x: Any, w: Any, b: Any) -> Any:
+    out = np.matmul(x, w.T)
+    out += b
+    return out
+
+
+def _batch_linear(size: int, x: Any, w: Any, b: Any, *, batched: tuple[bool, ...]) -> Any:
+    if batched[2]:  # a bias for each example
+        b = reshape(b, shape=(size, 1, shape_of(b)[-1]))
+    return x @ swap_axes(w, -1, -2) + b
+
+
+def _sum_rows(g: Any) -> Any:
+    return sum_(g, axis=(0,), keepdims=False)
+
+
+# The product with a transposed weight, as one operation: the gradient of the weight then comes out
+# in the weight's own memory order, and needs no copy.
+linear = Primitive(
+    "linear", _linear, kind="general", inputs=("x", "w", "b"),
+    vjps={
+        "x": RuleSpec(lambda g, w: g @ conj(w), ("w",)),
+        "w": RuleSpec(lambda g, x: swap_axes(g, -1, -2) @ conj(x), ("x",)),
+        "b": RuleSpec(_sum_rows, ()),
+    },
+    jvp={
+        "x": RuleSpec(lambda t, w: t @ swap_axes(w, -1, -2), ("w",)),
+        "w": RuleSpec(lambda t, x: x @ swap_axes(t, -1, -2), ("x",)),
+        "b": RuleSpec(lambda t: t, ()),
+    },
+    batch=_batch_linear, broadcasts=True, explain=_explain_mm, node_name="AddmmBackward0",
+    doc="x @ w.T + b for matrices x and w, and a vector b",
 )  # fmt: skip
 
 

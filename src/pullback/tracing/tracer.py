@@ -12,7 +12,7 @@ from pullback.core.callsite import with_site
 from pullback.eager.tensor import Tensor, wrap
 from pullback.eager.traced import Recorder, Ref, Traced
 from pullback.errors import ArgumentTypeError
-from pullback.trace.program import Program
+from pullback.tracing.program import Program
 
 
 def trace(func: Callable[..., Any], *examples: Tensor) -> Program:
@@ -22,7 +22,7 @@ def trace(func: Callable[..., Any], *examples: Tensor) -> Program:
     raises TracingError at its line.
 
     >>> import pullback
-    >>> program = pullback.trace.trace(lambda x: x * 2 + 1, pullback.ones(3))
+    >>> program = pullback.tracing.trace(lambda x: x * 2 + 1, pullback.ones(3))
     >>> program.replay(pullback.zeros(3).numpy())[0].tolist()
     [1.0, 1.0, 1.0]
     """

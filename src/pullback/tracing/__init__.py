@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.trace.program import Program
-from pullback.trace.tracer import trace
+from pullback.tracing.program import Program
+from pullback.tracing.tracer import trace
 
 __all__ = ["Program", "trace"]
