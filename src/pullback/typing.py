@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array: TypeAlias = NDArray[Any]
+if TYPE_CHECKING:  # importing it costs some milliseconds
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 Shape: TypeAlias = tuple[int, ...]
 Axes: TypeAlias = tuple[int, ...]
 Number: TypeAlias = bool | int | float | complex

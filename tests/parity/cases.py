@@ -313,3 +313,5 @@ case("layer_norm", lambda T, x, w, b: T.nn.functional.layer_norm(x, (3,), w, b),
 case("embedding", lambda T, w: T.nn.functional.embedding(T.tensor([[0, 1], [1, 1]]), w) ** 2,
      (real(S23),))  # fmt: skip
 case("normalize", lambda T, a: T.nn.functional.normalize(a), (real(S23),))
+case("pad", lambda T, a: T.nn.functional.pad(a, (1, 2)) ** 2, (real(S23),))
+case("pad value", lambda T, a: T.nn.functional.pad(a, (1, -1, 0, 2), value=3.0) ** 2, (real(S23),))

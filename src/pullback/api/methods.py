@@ -402,6 +402,20 @@ METHODS: dict[str, Any] = {
     "bernoulli": random.bernoulli, "multinomial": random.multinomial,
     "abs_": inplace.one(ops.abs_, "abs_"), "clip_": inplace.clamp_,
 }  # fmt: skip
+DOCS = {
+    "dim": "The number of dims.", "numel": "The number of elements.",
+    "nelement": "The number of elements.", "element_size": "Bytes of one element.",
+    "is_contiguous": "Whether the elements lie in C order.",
+    "is_floating_point": "Whether the dtype is floating.",
+    "is_complex": "Whether the dtype is complex.", "is_signed": "Whether the dtype has a sign.",
+    "cpu": "The tensor itself: there is no other device.",
+    "is_conj": "False: conjugation is never put off.", "is_neg": "False: negation is never put off.",
+    "is_inference": "False: there are no inference tensors.",
+    "type_as": "In the dtype of another tensor.", "view_as": "`view` in another tensor's shape.",
+    "reshape_as": "`reshape` to another tensor's shape.",
+    "where": "This tensor where condition holds, other elsewhere.",
+    "ravel": "All elements in one dim.",
+}  # fmt: skip
 PROPERTIES: dict[str, Any] = {
     "T": _turned, "mT": lambda self: movement.transpose(self, -2, -1), "H": _adjoint,
     "mH": _adjoint, "real": elementwise.real, "imag": elementwise.imag,
@@ -428,6 +442,8 @@ def install() -> None:
         setattr(Tensor, name, inplace.operator(getattr(ops, primitive_name), name, node))
     for name, function in {**OPERATORS, **METHODS}.items():
         setattr(Tensor, name, function)
+    for name, text_ in DOCS.items():
+        METHODS[name].__doc__ = text_
     for name, function in PROPERTIES.items():
         setattr(Tensor, name, property(function))
     for owner, name, function in (

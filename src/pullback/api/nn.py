@@ -11,7 +11,12 @@ from pullback.api import arguments, elementwise, linalg, reduce
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply, unary
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, ArgumentValueError, ShapeError
+from pullback.errors import (
+    ArgumentRuntimeError,
+    ArgumentValueError,
+    ShapeError,
+    UnsupportedError,
+)
 from pullback.ops import indexing, movement, nn
 from pullback.ops import linalg as linalg_ops
 
@@ -275,6 +280,37 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
 
     index = arguments.tensor(input, "embedding")
     return getitem(arguments.tensor(weight, "embedding", "weight"), index)
+
+
+def pad(
+    input: Any, pad: Any, mode: str = "constant", value: float | None = None  # noqa: A002
+) -> Tensor:
+    """Elements put around the last dims: (before, after) of the last dim, then of the one before."""
+    x = arguments.tensor(input, "pad")
+    amounts = arguments.size((pad,), "pad")
+    if mode != "constant":
+        raise UnsupportedError(with_site(f"pad(mode={mode!r}): only 'constant' is built"))
+    if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
+        raise ArgumentRuntimeError(
+            with_site(
+                f"Padding length must be divisible by 2 and at most twice the number of dims: got "
+                f"{list(amounts)} for {x.ndim} dims"
+            )
+        )
+    pairs = [(amounts[i], amounts[i + 1]) for i in range(0, len(amounts), 2)]
+    widths = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
+    for axis, (before, after) in enumerate(widths):  # negative amounts cut
+        if before < 0 or after < 0:
+            stop = x._data.shape[axis] + min(after, 0)
+            start = -min(before, 0)
+            params = {"axis": axis, "start": start, "stop": max(stop, start)}
+            x = apply(movement.cut, (x,), params)
+    grow = tuple((max(b, 0), max(a, 0)) for b, a in widths)
+    out = apply(movement.pad_zeros, (x,), {"widths": grow})
+    if not value:
+        return out
+    inside = wrap(np.pad(np.ones(x._data.shape, bool), grow))
+    return elementwise.where(inside, out, value)
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:

@@ -7,7 +7,7 @@ saved by one library continues in the other.
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 from typing import Any
 
@@ -76,7 +76,7 @@ class Generator:
 
     def seed(self) -> int:
         """Start the stream of an unpredictable seed, and return the seed."""
-        number = secrets.randbits(64)
+        number = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(number)
         return number
 

@@ -20,6 +20,7 @@ from pullback.api.nn import (
     nll_loss,
     normalize,
     one_hot,
+    pad,
     relu,
     sigmoid,
     silu,
@@ -31,6 +32,6 @@ from pullback.api.nn import (
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "dropout", "elu",
     "embedding", "gelu", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax",
-    "logsigmoid", "mse_loss", "nll_loss", "normalize", "one_hot", "relu", "sigmoid", "silu",
+    "logsigmoid", "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "relu", "sigmoid", "silu",
     "softmax", "softplus", "tanh",
 ]  # fmt: skip
