@@ -6,6 +6,7 @@ that the project set itself.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -122,10 +123,12 @@ WORKLOADS: list[tuple[str, Work, float]] = [
 
 def import_seconds(module: str) -> float:
     """Import time over that of NumPy, in a fresh interpreter: the least of several."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     code = ("import time, numpy; t = time.perf_counter(); "
             f"import {module}; print(time.perf_counter() - t)")  # fmt: skip
     runs = [
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                             env=environment,
                              check=True).stdout)
         for _ in range(7)
     ]  # fmt: skip

@@ -119,7 +119,7 @@ def test_wrong_gradients_are_refused_and_change_nothing(gradient, error, words) 
 def test_no_graph_says_why() -> None:
     x = leaf(1.0)
     y = x.detach() * 2
-    with pytest.raises(RuntimeError, match="does not require grad and does not have a grad_fn") as e:
+    with pytest.raises(RuntimeError, match="does not require grad and does not have a") as e:
         y.sum().backward()
     assert "detached at" in str(e.value)
 

@@ -173,7 +173,8 @@ def test_promotion_follows_dimension_classes() -> None:
     assert (torch.ones(2, dtype=torch.float16) * 2.5).dtype == torch.float16
     assert torch.result_type(i, 1.0) == torch.float32
     assert torch.promote_types(torch.int32, torch.float16) == torch.float16
-    assert torch.can_cast(torch.int64, torch.float32) and not torch.can_cast(torch.float32, torch.int64)
+    assert torch.can_cast(torch.int64, torch.float32)
+    assert not torch.can_cast(torch.float32, torch.int64)
 
 
 def test_integer_functions_give_floats() -> None:

@@ -409,7 +409,7 @@ DOCS = {
     "is_floating_point": "Whether the dtype is floating.",
     "is_complex": "Whether the dtype is complex.", "is_signed": "Whether the dtype has a sign.",
     "cpu": "The tensor itself: there is no other device.",
-    "is_conj": "False: conjugation is never put off.", "is_neg": "False: negation is never put off.",
+    "is_conj": "False: conjugation is done at once.", "is_neg": "False: negation is done at once.",
     "is_inference": "False: there are no inference tensors.",
     "type_as": "In the dtype of another tensor.", "view_as": "`view` in another tensor's shape.",
     "reshape_as": "`reshape` to another tensor's shape.",

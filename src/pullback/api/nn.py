@@ -285,7 +285,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
 def pad(
     input: Any, pad: Any, mode: str = "constant", value: float | None = None  # noqa: A002
 ) -> Tensor:
-    """Elements put around the last dims: (before, after) of the last dim, then of the one before."""
+    """Elements put around the last dims: (before, after) of the last one first."""
     x = arguments.tensor(input, "pad")
     amounts = arguments.size((pad,), "pad")
     if mode != "constant":

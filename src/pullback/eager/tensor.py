@@ -21,7 +21,6 @@ from pullback.core.dispatch import INTERPRETERS
 from pullback.core.size import Size
 from pullback.eager.node import LEAF, AccumulateGrad, Node, Origin, next_sequence
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, GradWarning, GraphError
-from pullback.typing import Params
 
 _new = object.__new__
 _getframe = sys._getframe
@@ -34,7 +33,7 @@ class Rare:
 
     def __init__(self) -> None:
         self.base: Tensor | None = None  # the tensor whose memory a view shows
-        self.chain: tuple[tuple[Any, Params], ...] = ()  # view primitives from base to here
+        self.chain: tuple[Any, ...] = ()  # view primitives from base to here
         self.views: list[weakref.ref[Tensor]] | None = None  # of a base: its live views
         self.hooks: dict[int, Any] | None = None  # of a leaf
         self.post_hooks: dict[int, Any] | None = None  # of a leaf, after accumulation

@@ -1,4 +1,4 @@
-"""Native code (layer 6): one fused elementwise loop, compiled by LLVM; needs the extra `compile`."""
+"""Native code (layer 6): fused elementwise loops by LLVM; needs the extra `compile`."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ class FusedLoop:
 
     >>> from pullback.native import FusedLoop, Instruction
     >>> import numpy as np
-    >>> loop = FusedLoop(1, (Instruction("exp", (0,)), Instruction("mul", (1, 0))), (2,), np.float32)
+    >>> program = (Instruction("exp", (0,)), Instruction("mul", (1, 0)))
+    >>> loop = FusedLoop(1, program, (2,), np.float32)
     >>> loop(np.zeros(3, np.float32))[0].tolist()
     [0.0, 0.0, 0.0]
     """

@@ -24,7 +24,7 @@ def is_number(value: Any) -> bool:
 
 
 # ---------------------------------------------------------------- selection
-_INTEGER = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
+_INTEGER: dict[Any, Any] = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
