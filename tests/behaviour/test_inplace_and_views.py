@@ -209,3 +209,22 @@ def test_second_order_through_an_inplace_write() -> None:
     (gb,) = torch.autograd.grad((z * z).sum(), b, create_graph=True)
     (hb,) = torch.autograd.grad(gb.sum(), b)
     assert torch.allclose(g, gb) and torch.allclose(h, hb)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scaled_updates_of_large_tensors(dtype: torch.dtype) -> None:
+    x, y = torch.ones(100, 100, dtype=dtype), torch.full((100, 100), 2.0, dtype=dtype)
+    view = x[:2]
+    x.add_(y, alpha=0.5)
+    x.sub_(y, alpha=0.25)
+    assert (x == 1.5).all() and (view == 1.5).all() and x._version == 2 and (y == 2).all()
+    x.t().add_(y, alpha=0.5)
+    x.add_(x, alpha=2.0)
+    assert (x == 7.5).all()
+    w = torch.ones(100, 100, dtype=dtype, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        w.add_(y, alpha=0.5)
+    z = w * 1
+    z.add_(y * w, alpha=0.5)
+    z.sum().backward()
+    assert (w.grad == 2).all()

@@ -15,6 +15,7 @@ from pullback.errors import ArgumentTypeError, DtypeError
 from pullback.typing import Axes, Shape
 
 NUMBERS = (bool, int, float, complex)
+PYTORCH_NAMES = dtypes.PYTORCH_NAMES
 UNSET: Any = object()  # "not given", where None means something
 
 
@@ -115,9 +116,3 @@ def differentiable_dtype(numpy: Any, function: str) -> None:
             )
         )
 
-
-PYTORCH_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
-    "int64": "Long", "float16": "Half", "float32": "Float", "float64": "Double",
-    "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-}  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from pullback.api.elementwise import scaled
 from pullback.api.modes import is_grad_enabled
 from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive
-from pullback.core.quiet import quiet
 from pullback.eager.apply import apply
 from pullback.eager.inplace import apply_inplace, check_no_overlap, check_writable, store
 from pullback.eager.tensor import Tensor, bump_version, wrap
@@ -158,56 +158,58 @@ def one(primitive: Primitive, name: str, node: str | None = None) -> Any:
 
 def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self += alpha * other."""
-    if alpha != 1 and adds_in_blocks(self, other, alpha):
-        return add_in_blocks(self, other, float(alpha))
+    if alpha != 1 and scaled_update(self, other, alpha):
+        return self
     b = arguments.operand(scaled("add_", other, alpha), "add_")
     return apply_inplace(ops.add, (self, b), {}, "AddBackward0")
 
 
 def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self -= alpha * other."""
-    if alpha != 1 and adds_in_blocks(self, other, alpha):
-        return add_in_blocks(self, other, -float(alpha))
+    if alpha != 1 and type(alpha) is float and scaled_update(self, other, -alpha):
+        return self
     b = arguments.operand(scaled("sub_", other, alpha), "sub_")
     return apply_inplace(ops.sub, (self, b), {})
 
 
-BLOCK = 16384  # elements: the scaled part stays in the second-level cache
+def scaled_update(x: Any, y: Any, alpha: Any) -> bool:
+    """x += alpha * y in one pass over memory, by SciPy's BLAS, where it is that plain.
 
-
-def adds_in_blocks(x: Any, y: Any, alpha: Any) -> bool:
-    """Whether `x += alpha * y` is a plain update of memory: no graph, one dtype and shape."""
-    if type(y) is not Tensor or type(alpha) not in (int, float):
+    An optimiser's step is this: NumPy needs two passes and a temporary.  BLAS rounds once per
+    element, as PyTorch does.  False when it does not apply, or SciPy is not installed.
+    """
+    if type(y) is not Tensor or type(alpha) is not float:
         return False
     a, b = x._data, y._data
-    return (
-        type(a) is np.ndarray
-        and type(b) is np.ndarray
-        and a.size > BLOCK
-        and a.dtype is b.dtype
-        and a.dtype.kind == "f"
-        and a.shape == b.shape
-        and a.flags.c_contiguous
-        and b.flags.c_contiguous
-        and (not is_grad_enabled() or not (x._requires_grad or y._requires_grad))
-    )
-
-
-def add_in_blocks(x: Tensor, y: Tensor, alpha: float) -> Tensor:
-    """x += alpha * y without a temporary of the whole size."""
-    check_writable(x, 0)
-    quiet.run(_add_in_blocks, x._data.reshape(-1), y._data.reshape(-1), alpha)
+    if (
+        type(a) is not np.ndarray
+        or type(b) is not np.ndarray
+        or a.size < 256
+        or a.dtype is not b.dtype
+        or a.shape != b.shape
+        or a.dtype.kind != "f"
+        or a.dtype.itemsize < 4
+        or not (a.flags.c_contiguous and b.flags.c_contiguous and a.flags.writeable)
+        or np.may_share_memory(a, b)
+        or (is_grad_enabled() and (x._requires_grad or y._requires_grad))
+    ):
+        return False
+    axpy = axpy_of(a.dtype.itemsize)
+    if axpy is None:
+        return False
+    axpy(b.reshape(-1), a.reshape(-1), a=alpha)
     bump_version(x)
-    return x
+    return True
 
 
-def _add_in_blocks(a: Any, b: Any, alpha: float) -> None:
-    scratch = np.empty(min(BLOCK, a.size), a.dtype)
-    factor = a.dtype.type(alpha)
-    for start in range(0, a.size, BLOCK):
-        part = a[start : start + BLOCK]
-        term = np.multiply(b[start : start + BLOCK], factor, out=scratch[: part.size])
-        np.add(part, term, out=part)
+@functools.cache
+def axpy_of(itemsize: int) -> Any:
+    """BLAS's update for float32 or float64; None without SciPy."""
+    try:
+        from scipy.linalg import blas
+    except ImportError:
+        return None
+    return blas.saxpy if itemsize == 4 else blas.daxpy
 
 
 def pow_(self: Tensor, exponent: Any) -> Tensor:

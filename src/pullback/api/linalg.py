@@ -10,13 +10,15 @@ import numpy as np
 from pullback.api import arguments
 from pullback.api.elementwise import into
 from pullback.core.callsite import with_site
-from pullback.eager.apply import apply
+from pullback.eager.apply import apply, binary
 from pullback.eager.tensor import Tensor
 from pullback.errors import ArgumentRuntimeError, ArgumentValueError, DtypeError, ShapeError
 from pullback.ops import linalg, movement
 from pullback.ops.broadcast import reshape, sum_
 
 _NONE: dict[str, Any] = {}
+# products of two tensors of one dtype go the fast way of elementwise operations
+_dot, _mm = binary(linalg.dot), binary(linalg.matmul, "MmBackward0")
 
 
 def _same_dtype(function: str, a: Tensor, b: Tensor) -> None:
@@ -55,7 +57,7 @@ def dot(input: Any, tensor: Any, *, out: Any = None) -> Tensor:  # noqa: A002
                 f"{arguments.PYTORCH_NAMES[y.dtype.name]}"
             )
         )
-    result = apply(linalg.dot, (a, b), _NONE)
+    result = _dot(a, b)
     return result if out is None else into(out, result)
 
 
@@ -120,7 +122,7 @@ def matmul(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     m, n = a._data.ndim, b._data.ndim
     if m == 2 and n == 2:
         _same_dtype("matmul", a, b)
-        result = apply(linalg.matmul, (a, b), _NONE, "MmBackward0")
+        result = _mm(a, b)
         return result if out is None else into(out, result)
     if m == 0 or n == 0:
         raise ShapeError(

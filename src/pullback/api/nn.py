@@ -177,29 +177,34 @@ def nll_loss(
             )
         )
     labels = t._data
-    plain = type(labels) is np.ndarray
-    ignored: Any = labels == ignore_index if plain else None
-    has_ignored = plain and bool(ignored.any())
-    if plain:
+    ignored: Any = None
+    if type(labels) is np.ndarray and labels.size:
+        low, high = int(np.minimum.reduce(labels, None)), int(np.maximum.reduce(labels, None))
+        if low <= ignore_index <= high:
+            found = labels == ignore_index
+            ignored = found if found.any() else None
+            valid = labels[~found]
+            low, high = (int(valid.min()), int(valid.max())) if valid.size else (0, 0)
         classes = x._data.shape[axis]
-        valid = labels[~ignored] if has_ignored else labels
-        if valid.size and (valid.min() < 0 or valid.max() >= classes):
-            bad = int(valid.min()) if valid.min() < 0 else int(valid.max())
-            raise DimensionErrorOfTarget(bad, classes)
+        if low < 0 or high >= classes:
+            raise target_error(low if low < 0 else high, classes)
+    if weight is None and ignored is None:
+        if reduction not in ("mean", "sum", "none"):
+            return _reduced(x, reduction)  # which refuses it
+        return apply(nn.nll, (x, t), {"axis": axis, "reduction": reduction})
+    has_ignored = ignored is not None
     index = wrap(np.where(ignored, 0, labels)) if has_ignored else t
     picked = apply(indexing.pick, (x, index), {"axis": axis, "keepdims": False}, "NllLossBackward0")
-    if weight is None and not has_ignored:
-        return _reduced(-picked, reduction)
     w = wrap(np.ones((), x._data.dtype)) if weight is None else weight[index]
     if has_ignored:
         w = elementwise.where(wrap(~ignored), w, 0.0)
     loss = -(picked * w)
     if reduction != "mean":
         return _reduced(loss, reduction)
-    return reduce.sum(loss) / reduce.sum(w if weight is not None or has_ignored else w)
+    return reduce.sum(loss) / reduce.sum(w)
 
 
-def DimensionErrorOfTarget(bad: int, classes: int) -> Exception:  # noqa: N802
+def target_error(bad: int, classes: int) -> Exception:
     """PyTorch's IndexError for a label that is no class."""
     from pullback.errors import DimensionError
 

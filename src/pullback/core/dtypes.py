@@ -88,6 +88,14 @@ BOOL, UINT8, INT8, INT16, INT32, INT64 = (d.numpy for d in ALL[:6])
 FLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = (d.numpy for d in ALL[6:])
 
 
+# The C names that PyTorch's messages and class names use.
+PYTORCH_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
+    "int64": "Long", "float16": "Half", "float32": "Float", "float64": "Double",
+    "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
 def named(name: str) -> dtype:
     """The dtype of that PyTorch name (for pickle)."""
     return FROM_NAME[name]

@@ -3,6 +3,9 @@
 It is the Mersenne Twister MT19937, seeded with the low 32 bits of the seed in the classical way, as
 NumPy's legacy seeding does.  The state is laid out in bytes as PyTorch lays it out, so that a state
 saved by one library continues in the other.
+
+`lock` may be taken again by the thread that holds it: a draw takes it, and a fill of several draws
+(`pullback.ops.random`) holds it throughout, so that threads never interleave within one array.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 
 from pullback.core.callsite import with_site
 from pullback.core.device import check_device, device
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
+from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, ArgumentValueError
 from pullback.typing import Array
 
 DEFAULT_SEED = 67280421310721
@@ -33,7 +36,9 @@ LAYOUT = np.dtype(
 
 
 class Generator:
-    """A stream of random numbers.
+    """A stream of random numbers; safe to share between threads, copied and pickled by its state.
+
+    device: None, "cpu" or a CPU `device` - others raise RuntimeError
 
     >>> import pullback
     >>> pullback.rand(2, generator=pullback.Generator().manual_seed(0))
@@ -42,11 +47,12 @@ class Generator:
 
     def __init__(self, device: Any = "cpu") -> None:
         check_device(device)
-        self._lock = threading.Lock()
+        self.lock = threading.RLock()
         self._seed = DEFAULT_SEED
         self._engine: Any = None  # made on first use: importing numpy.random takes 16 ms
         self._fresh = True
         self.next_normal: float | None = None  # the second of a pair of normal samples
+        self.next_float_normal: float | None = None  # only carried along: no CPU kernel reads it
 
     @property
     def device(self) -> device:
@@ -55,23 +61,30 @@ class Generator:
 
     # ------------------------------------------------------------ seeds
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream of a seed (any 64-bit integer; negative ones wrap); returns self."""
+        """Start the stream of a seed; returns self.
+
+        seed: int in [-2**63, 2**64) - negative ones wrap modulo 2**64
+
+        Raises RuntimeError for what is not an int, ValueError for an int out of range.
+        """
+        # NumPy's integers count, its booleans do not: they have no __index__
         if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-            raise ArgumentTypeError(
+            raise ArgumentRuntimeError(
                 with_site(f"manual_seed expected a long, but got {type(seed).__name__}")
             )
         number = seed.__index__()
         if not -(2**63) <= number < 2**64:
-            raise ArgumentRuntimeError(
+            raise ArgumentValueError(
                 with_site(f"Overflow when unpacking long long: seed {number} needs over 64 bits")
             )
-        with self._lock:
+        with self.lock:
             self._seed = number % 2**64
-            self._engine, self._fresh, self.next_normal = None, True, None
+            self._engine, self._fresh = None, True
+            self.next_normal = self.next_float_normal = None
         return self
 
     def initial_seed(self) -> int:
-        """The seed of the stream."""
+        """The seed of the stream, in [0, 2**64)."""
         return self._seed
 
     def seed(self) -> int:
@@ -91,7 +104,7 @@ class Generator:
 
     def draw32(self, n: int) -> Array:
         """(n,) uint64 - the next n words of 32 bits."""
-        with self._lock:
+        with self.lock:
             engine = self._ready()
             if n:
                 self._fresh = False
@@ -102,11 +115,20 @@ class Generator:
         words = self.draw32(2 * n)
         return (words[0::2] << np.uint64(32)) | words[1::2]
 
+    def peek64(self, n: int) -> Array:
+        """(n,) uint64 - what `draw64(n)` would return; the stream stays where it is."""
+        with self.lock:
+            engine, fresh = self._ready(), self._fresh
+            before = engine.state
+            found = self.draw64(n)
+            engine.state, self._fresh = before, fresh
+            return found
+
     # ------------------------------------------------------------ state
     def get_state_array(self) -> Array:
         """(5056,) uint8 - the state in PyTorch's layout."""
         record = np.zeros((), LAYOUT)
-        with self._lock:
+        with self.lock:
             state = self._ready().state["state"]
             position = int(state["pos"])
             fresh = self._fresh and position == WORDS
@@ -116,19 +138,33 @@ class Generator:
             record["state"] = state["key"]
             if self.next_normal is not None:
                 record["normal_y"], record["normal_is_valid"] = self.next_normal, 1
+            if self.next_float_normal is not None:
+                record["float_normal"] = self.next_float_normal
+                record["float_normal_is_valid"] = 1
         return np.frombuffer(record.tobytes(), np.uint8).copy()
 
     def set_state_array(self, state: Array) -> None:
-        """Continue a stream from its state.  Raises RuntimeError for another size."""
-        if state.dtype != np.uint8 or state.size != LAYOUT.itemsize:
+        """Continue a stream from its state.
+
+        state: (5056,) uint8 - as `get_state_array` or PyTorch gives it
+
+        Raises TypeError for another dtype, RuntimeError for another size or an impossible state.
+        """
+        if state.dtype != np.uint8:
+            raise ArgumentTypeError(
+                with_site(f"RNG state must be a torch.ByteTensor, got {state.dtype}")
+            )
+        if state.size != LAYOUT.itemsize:
             raise ArgumentRuntimeError(
                 with_site(
-                    "RNG state is wrong size: expected a uint8 tensor of "
-                    f"{LAYOUT.itemsize} elements, got {state.dtype} of {state.size}"
+                    f"Expected a CPUGeneratorImplState of size {LAYOUT.itemsize} but found the "
+                    f"input RNG state size to be {state.size}"
                 )
             )
         record = np.frombuffer(np.ascontiguousarray(state).tobytes(), LAYOUT)[0]
-        with self._lock:
+        if not (record["seeded"] and 1 <= record["left"] <= WORDS and record["next"] <= WORDS):
+            raise ArgumentRuntimeError(with_site("Invalid mt19937 state"))
+        with self.lock:
             self._seed = int(record["seed"])
             self._engine = None
             engine = self._ready()
@@ -139,8 +175,11 @@ class Generator:
                 "bit_generator": "MT19937",
                 "state": {"key": record["state"].astype(np.uint32), "pos": position},
             }
-            valid = int(record["normal_is_valid"])
-            self.next_normal = float(record["normal_y"]) if valid else None
+            self.next_normal = self.next_float_normal = None
+            if record["normal_is_valid"]:
+                self.next_normal = float(record["normal_y"])
+            if record["float_normal_is_valid"]:
+                self.next_float_normal = float(record["float_normal"])
 
     def get_state(self) -> Any:
         """The state, as a uint8 tensor of 5056 bytes."""
@@ -149,11 +188,18 @@ class Generator:
         return dispatch.WRAP(self.get_state_array())
 
     def set_state(self, new_state: Any) -> None:
-        """Continue from a state that `get_state` (of either library) gave."""
+        """Continue from a state that `get_state` (of either library) gave; see `set_state_array`.
+
+        new_state: (5056,) uint8 - a tensor or an ndarray
+        """
+        if not hasattr(new_state, "dtype"):
+            raise ArgumentTypeError(
+                with_site(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+            )
         self.set_state_array(np.asarray(new_state))
 
     def clone_state(self) -> Generator:
-        """A generator that goes on as this one would."""
+        """A new generator that goes on as this one would."""
         other = Generator()
         other.set_state_array(self.get_state_array())
         return other

@@ -30,18 +30,7 @@ class Quiet(threading.local):
     def __init__(self) -> None:
         self.run: Callable[..., Any] = silent_context().run
         self.whole_pass: Callable[..., Any] = silent_context().run
-        self.busy = False
-
-
-def run_pass(function: Callable[..., Any], *args: Any) -> Any:
-    """Run a whole backward pass silenced; passes may nest (a hook may call backward)."""
-    if quiet.busy:
-        return silent_context().run(function, *args)
-    quiet.busy = True
-    try:
-        return quiet.whole_pass(function, *args)
-    finally:
-        quiet.busy = False
+        self.busy = False  # whether `whole_pass` is in use: a context cannot be entered twice
 
 
 quiet = Quiet()

@@ -511,7 +511,7 @@ def binary(primitive: Primitive, name: str | None = None) -> Any:
         if needs & 1 and type(e) is not tuple:
             e = gradient_edge(a)
         if needs & 2 and type(f) is not tuple:
-            f = gradient_edge(b)
+            f = e if a is b else gradient_edge(b)
         node.edges = (e, f if f is not CONSTANT else None)
         node.shape = r.shape
         node.dtype = dtype

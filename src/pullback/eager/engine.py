@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback.config import MODE, NO_GRAD
 from pullback.core.callsite import at
-from pullback.core.quiet import run_pass
+from pullback.core.quiet import quiet, silent_context
 from pullback.eager.node import LEAF, AccumulateGrad, Extras, Node
 from pullback.eager.tensor import Tensor, wrap, wrap_with_edge
 from pullback.errors import GraphError
@@ -114,7 +114,15 @@ def run(
     # The pass runs in a context of its own; hooks run in the user's.
     user = copy_context()
     if not create_graph:
-        run_pass(Pass(keep_graph, False, request, user).run, roots, cotangents)
+        walk = Pass(keep_graph, False, request, user).run
+        if quiet.busy:  # a hook called backward: the context is in use
+            silent_context().run(walk, roots, cotangents)
+            return
+        quiet.busy = True
+        try:
+            quiet.whole_pass(walk, roots, cotangents)
+        finally:
+            quiet.busy = False
         return
     token = MODE.set(MODE.get() & ~NO_GRAD)
     try:
@@ -126,7 +134,9 @@ def run(
 class Pass:
     """The state of one pass."""
 
-    __slots__ = ("keep", "create", "request", "counts", "buffers", "heap", "leaves", "user")
+    __slots__ = (
+        "keep", "create", "request", "counts", "buffers", "heap", "leaves", "user", "plain",
+    )  # fmt: skip
 
     def __init__(
         self, keep: bool, create: bool, request: Request | None, user: Context
@@ -139,10 +149,16 @@ class Pass:
         self.heap: list[tuple[int, Node]] = []
         self.leaves: list[Node] = []
         self.user = user
+        self.plain = request is None and not create
 
     def run(self, roots: list[tuple[Node, int]], cotangents: list[Any]) -> None:
         """Count, seed, and work until nothing is ready."""
         counts = self.counts = count_dependents([node for node, _ in roots])
+        if self.plain and len(roots) == 1 and roots[0][0].plan.is_plain:
+            root = roots[0][0]
+            self.buffers[root] = cotangents.pop()
+            self.run_plain(root)
+            return
         if self.request is not None:
             find_needed(counts, self.request)
         for (node, number), g in zip(roots, cotangents, strict=True):
@@ -152,8 +168,8 @@ class Pass:
                 counts[node] = -1  # a root given twice is ready once
                 self.make_ready(node)
         del cotangents[:]  # the buffers are the only holders now
-        if self.request is None and not self.create:
-            self.run_plain()
+        if self.plain:
+            self.run_plain(None)
             return
         heap, leaves = self.heap, self.leaves
         while True:
@@ -163,7 +179,7 @@ class Pass:
                 return
             self.process(heappop(heap)[1])
 
-    def run_plain(self) -> None:
+    def run_plain(self, node: Any) -> None:
         """The loop of an ordinary pass.
 
         Nodes with one output, no joint rule and no hooks are run right here: a call per node, or
@@ -171,11 +187,18 @@ class Pass:
         """
         buffers, counts, heap, leaves = self.buffers, self.counts, self.heap, self.leaves
         keep = self.keep
-        node: Any = None
         g: Any = None
+        end: Any
         while True:
             while leaves:
-                self.finish_leaf(leaves.pop())
+                end = leaves.pop()
+                leaf = end.variable
+                rare = leaf._rare
+                if rare.hooks or rare.post_hooks or type(buffers.get(end)) is not _ndarray:
+                    self.finish_leaf(end)
+                else:
+                    g = buffers.pop(end)
+                    accumulate(leaf, g, _references(g) == 2, False)
             if node is None:
                 if not heap:
                     return

@@ -9,6 +9,7 @@ import numpy as np
 from pullback.config import MODE, NO_GRAD
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
+from pullback.core.dtypes import PYTORCH_NAMES
 from pullback.core.primitive import Primitive, RuleSpec
 from pullback.core.quiet import quiet
 from pullback.eager.apply import failed, lift, mark_origin, promote, record
@@ -156,13 +157,6 @@ def check_result(target: Tensor, result: Any) -> None:
                 f"{PYTORCH_NAMES[want.name]}")
         )
 
-
-
-PYTORCH_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
-    "int64": "Long", "float16": "Half", "float32": "Float", "float64": "Double",
-    "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-}  # fmt: skip
 
 
 def store(target: Tensor, result: Any) -> None:

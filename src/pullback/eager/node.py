@@ -180,11 +180,27 @@ REASONS = {
 }
 
 
+class LeafPlan:
+    """What the engine reads of a plan, for the nodes that end the graph."""
+
+    single = True
+    is_plain = False
+    broadcasts = False
+    extras = None
+
+
+LEAF: Any = LeafPlan()
+
 class AccumulateGrad(Node):
     """The end of the graph at a leaf: adds what arrives to the leaf's `.grad`."""
 
     __slots__ = ("variable", "_extras")
 
+    # the same for all: class attributes in place of the slots
+    plan = LEAF
+    edges = ()
+    saved = ()
+    versions = ()
     variable: Tensor
     _extras: Extras | None
 
@@ -224,17 +240,6 @@ class AccumulateGrad(Node):
         """There is nothing to free."""
         return False
 
-
-class LeafPlan:
-    """What the engine reads of a plan, for the nodes that end the graph."""
-
-    single = True
-    is_plain = False
-    broadcasts = False
-    extras = None
-
-
-LEAF: Any = LeafPlan()
 
 _NODE_CLASSES: dict[str, type[Node]] = {}
 

@@ -19,7 +19,7 @@ from pullback.core.callsite import here, outside, with_site
 from pullback.core.device import CPU, device
 from pullback.core.dispatch import INTERPRETERS
 from pullback.core.size import Size
-from pullback.eager.node import LEAF, AccumulateGrad, Node, Origin, next_sequence
+from pullback.eager.node import AccumulateGrad, Node, Origin, next_sequence
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, GradWarning, GraphError
 
 _new = object.__new__
@@ -336,11 +336,7 @@ def gradient_edge(tensor: Tensor) -> tuple[Node, int]:
 def new_accumulator(tensor: Tensor) -> AccumulateGrad:
     """The end of the graph for a leaf."""
     node = _new(AccumulateGrad)
-    node.plan = LEAF
     node.variable = tensor
-    node.edges = ()
-    node.saved = ()
-    node.versions = ()
     node.shape = tensor._data.shape
     node.dtype = tensor._data.dtype
     node.sequence = next_sequence()

@@ -345,6 +345,8 @@ untake = linear(
 def _pick(x: Any, index: Any, *, axis: int, keepdims: bool) -> Any:
     if not x.ndim:
         return x.copy()
+    if x.ndim == 2 and axis == 1 and not keepdims:
+        return x[np.arange(len(x)), index]  # four times as fast as the general way
     out = np.take_along_axis(x, np.expand_dims(index, axis), axis)
     return out if keepdims else np.squeeze(out, axis)
 
@@ -353,6 +355,9 @@ def _unpick(g: Any, index: Any, *, axis: int, keepdims: bool, shape: Shape) -> A
     if not shape:
         return np.array(g)
     out = np.zeros(shape, g.dtype)
+    if len(shape) == 2 and axis == 1 and not keepdims:
+        out[np.arange(shape[0]), index] = g
+        return out
     value = g if keepdims else np.expand_dims(g, axis)
     np.put_along_axis(out, np.expand_dims(index, axis), value, axis)
     return out

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from pullback.errors import UnsupportedError
-from pullback.ops.broadcast import sum_
+from pullback.ops.broadcast import broadcast_to, shape_of, sum_
 from pullback.ops.elementwise import exp, sigmoid, where
+from pullback.ops.indexing import _pick, unpick
 from pullback.ops.kinds import elementwise, general
+from pullback.typing import Shape
 
 
 def _softmax(x: Any, *, axis: int) -> Any:
@@ -101,4 +103,50 @@ erf = elementwise(
     vjp=dict(x=lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi)))),
     jvp=dict(x=lambda t, x: t * (exp(-(x * x)) * (2 / math.sqrt(math.pi)))),
     doc="the error function",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- the loss of classes
+def _nll(x: Any, index: Any, *, axis: int, reduction: str) -> Any:
+    picked = _pick(x, index, axis=axis, keepdims=False)
+    if reduction == "none":
+        return -picked
+    total = -np.add.reduce(picked, axis=None)
+    return total / max(picked.size, 1) if reduction == "mean" and picked.size else (
+        total * math.nan if reduction == "mean" else total
+    )
+
+
+def _nll_back(g: Any, index: Any, x_shape: Shape, axis: int, reduction: str) -> Any:
+    shape = shape_of(index)
+    if reduction == "none":
+        spread = -g
+    else:
+        number = max(math.prod(shape), 1) if reduction == "mean" else 1
+        spread = broadcast_to(-g / number if number != 1 else -g, shape=shape)
+    return unpick(spread, index, axis=axis, keepdims=False, shape=x_shape)
+
+
+def _nll_forward(t: Any, index: Any, axis: int, reduction: str) -> Any:
+    return nll(t, index, axis=axis, reduction=reduction)
+
+
+def _batch_nll(
+    size: int, x: Any, index: Any, *, axis: int, reduction: str, batched: tuple[bool, ...]
+) -> Any:
+    full = [
+        v if b else broadcast_to(v, shape=(size, *shape_of(v)))
+        for v, b in zip((x, index), batched, strict=True)
+    ]
+    each = nll(*full, axis=axis + 1, reduction="none")
+    axes = tuple(range(1, len(shape_of(each))))
+    if reduction == "none" or not axes:
+        return each
+    total = sum_(each, axis=axes, keepdims=False)
+    return total / math.prod(shape_of(each)[1:]) if reduction == "mean" else total
+
+
+nll = general(
+    "nll", _nll, vjp=dict(x=_nll_back), jvp=dict(x=_nll_forward), batch=_batch_nll,
+    node_name="NllLossBackward0", doc="minus the element of each slice that index names",
 )  # fmt: skip
