@@ -228,3 +228,39 @@ def test_scaled_updates_of_large_tensors(dtype: torch.dtype) -> None:
     z.add_(y * w, alpha=0.5)
     z.sum().backward()
     assert (w.grad == 2).all()
+
+
+def test_operand_that_is_the_target_is_refused_at_backward() -> None:
+    y = leaf(2.0, 3.0) * 1
+    y *= y
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_retained_gradients_follow_the_tensor_through_in_place_changes() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [12.0, 24.0] and x.grad.tolist() == [72.0, 144.0]
+    z = leaf(1.0, 2.0) * 1
+    v = z[:1]
+    v.retain_grad()
+    z.mul_(2)
+    v.sum().backward()
+    assert v.grad.tolist() == [1.0]
+
+
+def test_a_single_bool_as_a_key() -> None:
+    x = torch.tensor(3.0)
+    assert x[x > 1].tolist() == [3.0] and x[x > 5].tolist() == []
+    x[x > 1] = 7.0
+    x[False] = 1.0
+    assert x.item() == 7.0 and torch.ones(2)[True].shape == (1, 2)
+
+
+def test_one_value_may_be_written_into_expanded_memory() -> None:
+    e = torch.ones(1).expand(3)
+    e.zero_()
+    assert e.tolist() == [0.0] * 3

@@ -26,6 +26,14 @@ def test_inferred_dtypes(data: object, dtype: torch.dtype) -> None:
     assert torch.tensor(data).dtype == dtype
 
 
+def test_numbers_keep_their_digits_for_a_wider_dtype() -> None:
+    assert torch.tensor(0.1, dtype=torch.float64).item() == 0.1
+    assert torch.tensor([0.1, 0.2], dtype=torch.float64).tolist() == [0.1, 0.2]
+    assert torch.as_tensor([0.1], dtype=torch.float64).tolist() == [0.1]
+    assert torch.tensor([2**40 + 1], dtype=torch.float64).item() == 2**40 + 1
+    assert torch.tensor([1.7, -1.7], dtype=torch.int64).tolist() == [1, -1]
+
+
 def test_tensor_copies_and_as_tensor_shares() -> None:
     a = np.zeros(2, np.float32)
     t, s, f = torch.tensor(a), torch.as_tensor(a), torch.from_numpy(a)

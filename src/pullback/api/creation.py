@@ -87,8 +87,11 @@ def _ragged(data: Any, depth: int = 0) -> Exception:
     return StopIteration()
 
 
-def to_array(data: Any, function: str = "tensor") -> Any:
-    """An array with the dtype that PyTorch infers; shares the memory of arrays and tensors."""
+def to_array(data: Any, function: str = "tensor", dtype: Any = None) -> Any:
+    """An array with the dtype that PyTorch infers; shares the memory of arrays and tensors.
+
+    With a `dtype` to come, numbers keep all their digits for it.
+    """
     if isinstance(data, Tensor):
         return data._data
     if isinstance(data, np.ndarray):
@@ -96,7 +99,7 @@ def to_array(data: Any, function: str = "tensor") -> Any:
     if isinstance(data, np.generic):
         return check_array(np.asarray(data))
     if isinstance(data, (bool, int, float, complex)):
-        return number_array(data)
+        return number_array(data) if dtype is None else np.asarray(data)
     if isinstance(data, str):
         raise ArgumentTypeError(with_site(f"new(): invalid data type '{type(data).__name__}'"))
     if not isinstance(data, (list, tuple)):
@@ -131,6 +134,8 @@ def to_array(data: Any, function: str = "tensor") -> Any:
         raise ArgumentRuntimeError(with_site("Overflow when unpacking long long"))
     if not array.size and array.dtype.kind == "f":
         return array.astype(Defaults.dtype)
+    if dtype is not None:
+        return array
     leaf = _first_leaf(data)
     if not isinstance(leaf, (np.generic, np.ndarray)):
         if array.dtype.kind == "f":
@@ -204,7 +209,7 @@ def tensor(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    array = convert_dtype(to_array(data), dtype)
+    array = convert_dtype(to_array(data, "tensor", dtype), dtype)
     if isinstance(data, Tensor) and type(array) is not np.ndarray:
         raise UnsupportedError(
             with_site("tensor() of a value under transformation: use x.detach().clone()")
@@ -227,7 +232,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         if dtype is None or data._data.dtype == dtypes.to_numpy(dtype):
             return data
         return data.to(dtype)
-    return wrap(convert_dtype(to_array(data, "as_tensor"), dtype))
+    return wrap(convert_dtype(to_array(data, "as_tensor", dtype), dtype))
 
 
 def asarray(
@@ -240,7 +245,7 @@ def asarray(
 ) -> Tensor:
     """`obj` as a tensor; `copy` forces (True) or refuses (False) a copy."""
     check_device(device)
-    source = to_array(obj, "asarray")
+    source = to_array(obj, "asarray", dtype)
     array = convert_dtype(source, dtype)
     shares = array is source and isinstance(obj, (Tensor, np.ndarray))
     if copy is False and not shares:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 from typing import Any
 
 from pullback.core.callsite import with_site
 from pullback.eager.node import Node
-from pullback.eager.tensor import Tensor, gradient_edge, rare_of
+from pullback.eager.tensor import Tensor, gradient_edge, rare_of, retain
 from pullback.errors import ArgumentTypeError, GraphError
 
 _next_id = itertools.count().__next__
@@ -82,9 +81,7 @@ def retain_grad(self: Tensor) -> None:
         raise GraphError(with_site("can't retain_grad on Tensor that has requires_grad=False"))
     if self.is_leaf or self.retains_grad:
         return
-    node, number = gradient_edge(self)
-    node.get_extras().retains[number] = weakref.ref(self)
-    rare_of(self).retains = True
+    retain(self)
 
 
 def node_register_hook(self: Node, hook: Any) -> RemovableHandle:

@@ -171,7 +171,9 @@ def analyse(x: Tensor, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Ten
                         )
                     )
                 if p.ndim == 0:
-                    raise_zero_dim_mask()
+                    raise UnsupportedError(
+                        with_site("a single bool inside a longer key: index with it alone")
+                    )
                 _check_mask(p._data, axis, shape)
                 for found in np.nonzero(p._data):
                     template.append(HOLE)
@@ -194,11 +196,17 @@ def analyse(x: Tensor, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Ten
     return tuple(template), tuple(indices)
 
 
-def raise_zero_dim_mask() -> None:
-    """`x[True]` has no use that `x[None]` does not serve."""
-    raise UnsupportedError(
-        with_site("indexing with a single bool: use x[None] for True, x[None][:0] for False")
-    )
+def single_bool(key: tuple[Any, ...]) -> Tensor | None:
+    """For a key that is one bool (a number or a 0-d tensor): which rows of x[None] it means."""
+    if len(key) != 1:
+        return None
+    k = key[0]
+    plain = k._data if isinstance(k, Tensor) else k
+    if isinstance(plain, (bool, np.bool_)) or (
+        isinstance(plain, np.ndarray) and plain.ndim == 0 and plain.dtype.kind == "b"
+    ):
+        return wrap(np.zeros(int(plain), np.int64))
+    return None
 
 
 def _check_mask(mask: Any, axis: int, shape: tuple[int, ...]) -> None:
@@ -239,6 +247,9 @@ def _check_broadcast(indices: list[Tensor]) -> None:
 
 
 def _general(x: Tensor, key: tuple[Any, ...]) -> Tensor:
+    rows = single_bool(key)
+    if rows is not None:
+        x, key = _basic(x, (None,)), (rows,)
     template, indices = analyse(x, key)
     if not indices:
         return _basic(x, template)
@@ -252,6 +263,9 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     from pullback.eager.inplace import apply_inplace
 
     parts = as_parts(key)
+    rows = single_bool(parts)
+    if rows is not None:
+        x, parts = _basic(x, (None,)), (rows,)
     basic = all(type(p) in _BASIC for p in parts)
     template, indices = (parts, ()) if basic else analyse(x, parts)
     value = _value(x, value)

@@ -13,7 +13,7 @@ from pullback.api.modes import is_grad_enabled
 from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive
 from pullback.eager.apply import apply
-from pullback.eager.inplace import apply_inplace, check_no_overlap, check_writable, store
+from pullback.eager.inplace import apply_inplace, check_writable, store
 from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.errors import ArgumentRuntimeError, ShapeError
 from pullback.ops import elementwise as ops
@@ -81,7 +81,6 @@ def zero_(x: Tensor) -> Tensor:
     """Writes zeros."""
     data = x._data
     if not x._requires_grad and type(data) is np.ndarray and x._rare is None:
-        check_no_overlap(x)
         store(x, _ZERO)
         return x
     zero = wrap(np.zeros((), data.dtype))

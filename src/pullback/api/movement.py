@@ -14,7 +14,7 @@ from pullback.core.shapes import broadcast_shapes, infer_size
 from pullback.core.size import Size
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor
-from pullback.errors import ArgumentRuntimeError, ShapeError
+from pullback.errors import ArgumentRuntimeError, DimensionError, ShapeError
 from pullback.ops import movement as ops
 from pullback.ops.broadcast import broadcast_to
 from pullback.ops.broadcast import reshape as reshape_
@@ -337,6 +337,8 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:  # noqa:
         raise ArgumentRuntimeError(
             with_site(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
         )
+    if not x.ndim:
+        raise ArgumentRuntimeError(with_site("chunk expects at least a 1-dimensional tensor"))
     a = arguments.dim(dim, x.ndim)
     n = x._data.shape[a]
     return split(x, max(-(-n // chunks), 1), a) if n else split(x, [0] * chunks, a)
@@ -347,7 +349,9 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:  # noqa: A002
     x = arguments.tensor(input, "unbind")
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
-        raise ArgumentRuntimeError(with_site("unbind() expects at least a 1-dimensional tensor"))
+        raise DimensionError(
+            with_site("Dimension specified as 0 but tensor has no dimensions (unbind)")
+        )
     return apply(ops.unbind, (x,), {"axis": a})
 
 

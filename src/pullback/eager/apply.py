@@ -216,10 +216,12 @@ def record(
     params: Params,
     outs: tuple[Tensor, ...],
     saved_first: Any = None,
+    numbers: list[int] | None = None,
 ) -> Node | None:
     """Make the node of one operation and hang its outputs on it.
 
-    `saved_first` replaces input 0 among the saved values (an in-place operation keeps a copy).
+    `saved_first` replaces input 0 among the saved values (an in-place operation keeps a copy), and
+    `numbers` are the versions of the inputs before it wrote.
     """
     primitive = plan.primitive
     outs_kept = [
@@ -251,7 +253,7 @@ def record(
         saved.append(payloads[i])
         if isinstance(a, Tensor):
             counter = counter_of(a)
-            versions.append((counter, counter[0]))
+            versions.append((counter, counter[0] if numbers is None else numbers[i]))
         else:
             versions.append(FRESH)
     for k in plan.saved_outputs:

@@ -80,7 +80,8 @@ def apply_inplace(
         if isinstance(a, Tensor) and a._requires_grad:
             mask |= 1 << i
     check_writable(target, mask)
-    check_no_overlap(target)
+    if name not in ("FillBackward0", "ZeroBackward0"):  # one value everywhere is well defined
+        check_no_overlap(target)
     special = any(
         type(p) is not np.ndarray for p, a in zip(payloads, args, strict=True)
         if isinstance(a, Tensor)
@@ -102,6 +103,9 @@ def apply_inplace(
     # Rules that name the changed input itself need it as it was.
     keep = plan is not None and not special and 0 in plan.saved_inputs
     original = target._data.copy() if keep else None
+    # An operand that shares the target's memory is changed by the write: its saved value counts as
+    # overwritten, and backward says so.
+    before = [a._counter[0] if isinstance(a, Tensor) and a._counter else 0 for a in args]
     if not special and writes_directly(primitive, payloads, target._data):
         quiet.run(primitive.forward, *payloads, out=target._data)
         bump_version(target)
@@ -119,7 +123,7 @@ def apply_inplace(
         return target
     out = wrap(target._data)
     out._counter = target._counter
-    record(plan, args, payloads, params, (out,), saved_first=original)
+    record(plan, args, payloads, params, (out,), saved_first=original, numbers=before)
     attach(target, out)
     return target
 

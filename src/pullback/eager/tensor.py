@@ -29,7 +29,8 @@ _getframe = sys._getframe
 class Rare:
     """What few tensors have, made on demand: hooks, view information, the accumulator."""
 
-    __slots__ = ("base", "chain", "views", "hooks", "post_hooks", "accumulator", "retains", "multi")
+    __slots__ = ("base", "chain", "views", "hooks", "post_hooks", "accumulator", "retains", "multi",
+                 "retained_at")  # fmt: skip
 
     def __init__(self) -> None:
         self.base: Tensor | None = None  # the tensor whose memory a view shows
@@ -39,6 +40,7 @@ class Rare:
         self.post_hooks: dict[int, Any] | None = None  # of a leaf, after accumulation
         self.accumulator: weakref.ref[AccumulateGrad] | None = None
         self.retains: bool = False
+        self.retained_at: tuple[Node, int] | None = None
         self.multi: bool = False  # one of several outputs of one view operation
 
 
@@ -308,6 +310,20 @@ def bump_version(tensor: Tensor, depth: int = 2) -> None:
     frame = outside(_getframe(depth))
     counter = counter_of(tensor)
     counter[:] = (counter[0] + 1, frame.f_code, frame.f_lasti)
+
+
+def retain(tensor: Tensor) -> None:
+    """Keep the gradient of a non-leaf at its present node (and no longer at an earlier one)."""
+    rare = rare_of(tensor)
+    earlier = rare.retained_at
+    if earlier is not None:
+        node, number = earlier
+        held = node.get_extras().retains.get(number)
+        if held is not None and held() is tensor:
+            del node.get_extras().retains[number]
+    node, number = gradient_edge(tensor)
+    node.get_extras().retains[number] = weakref.ref(tensor)
+    rare.retains, rare.retained_at = True, (node, number)
 
 
 _accumulator_lock = threading.Lock()

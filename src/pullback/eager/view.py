@@ -13,7 +13,7 @@ from typing import Any
 from pullback.config import MODE
 from pullback.core.primitive import Primitive
 from pullback.eager.node import Node
-from pullback.eager.tensor import LazyEdge, Rare, Tensor, counter_of, rare_of
+from pullback.eager.tensor import LazyEdge, Rare, Tensor, counter_of, rare_of, retain
 from pullback.typing import Params
 
 
@@ -90,9 +90,17 @@ def rebase(view: Tensor, edge: tuple[Node, int]) -> None:
     base = view._rare.base if view._rare is not None and view._rare.base is not None else view
     base._edge = edge
     base._requires_grad = True
+    follow(base)
     views = base._rare.views if base._rare is not None else None
     for reference in views or ():
         other = reference()
         if other is not None:
             other._edge = STALE
             other._requires_grad = True
+            follow(other)
+
+
+def follow(tensor: Tensor) -> None:
+    """A tensor that retains its gradient does so at the node that makes it now."""
+    if tensor._rare is not None and tensor._rare.retains:
+        retain(tensor)
