@@ -73,6 +73,8 @@ def apply_inplace(
     Raises GraphError, ShapeError or DtypeError with every tensor as it was.
     """
     target: Tensor = args[0]
+    if len(args) == 2 and not params and updated(primitive, target, args[1]):
+        return target
     mask = 0
     payloads = []
     for i, a in enumerate(args):
@@ -126,6 +128,31 @@ def apply_inplace(
     record(plan, args, payloads, params, (out,), saved_first=original, numbers=before)
     attach(target, out)
     return target
+
+
+def updated(primitive: Primitive, target: Tensor, other: Any) -> bool:
+    """The plainest case, done at once: a ufunc on float memory that nothing records."""
+    x = target._data
+    if type(x) is not np.ndarray or x.dtype.kind != "f" or not primitive.differentiable:
+        return False
+    needs = target._requires_grad
+    if type(other) is Tensor:
+        y = other._data
+        if type(y) is not np.ndarray or y.dtype is not x.dtype or y.shape != x.shape:
+            return False
+        needs = needs or other._requires_grad
+    elif type(other) is float or type(other) is int:
+        y = other
+    else:
+        return False
+    if not MODE.get() & NO_GRAD and (needs or target._rare is not None):
+        return False
+    flags = x.flags
+    if not (flags.c_contiguous and flags.writeable and isinstance(primitive.forward, np.ufunc)):
+        return False
+    quiet.run(primitive.forward, x, y, out=x)
+    bump_version(target)
+    return True
 
 
 def writes_directly(primitive: Primitive, payloads: list[Any], data: Any) -> bool:

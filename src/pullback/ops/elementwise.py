@@ -43,11 +43,9 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
     ):
         integer = _INTEGER.get(keep.dtype)
         if integer is not None:
-            mask = condition.view(np.int8).astype(integer)  # 1 where it holds
-            if keep is a:
-                np.negative(mask, out=mask)  # all bits, or none
-            else:
-                np.subtract(mask, 1, out=mask)
+            # bytes of all bits or none, then widened with their sign
+            short = condition.view(np.int8)
+            mask = (np.negative(short) if keep is a else short - 1).astype(integer)
             np.bitwise_and(mask, keep.view(integer), out=mask)
             return mask.view(keep.dtype)
     return np.where(condition, a, b)

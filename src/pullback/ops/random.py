@@ -74,6 +74,20 @@ def _needs_floating(dtype: NumpyDtype, distribution: str) -> None:
         )
 
 
+def in_memory_order(like: Array, draw: Callable[..., Array], *operands: Array) -> Array:
+    """What `draw` gives, in the shape of `like`, drawn in the order in which its elements lie.
+
+    That is the order of PyTorch's fills in place, of its `*_like` functions and of dropout; the
+    other functions follow the shape, however their arguments lie.
+
+    draw: called with the shape, its axes sorted by stride, and with the operands in that shape
+    """
+    order = sorted(range(like.ndim), key=lambda axis: -like.strides[axis])
+    inverse = sorted(range(like.ndim), key=order.__getitem__)
+    moved = (np.broadcast_to(x, like.shape).transpose(order) for x in operands)
+    return draw(tuple(like.shape[axis] for axis in order), *moved).transpose(inverse)
+
+
 # ---------------------------------------------------------------- uniform
 def uniform53(generator: Generator, n: int) -> Array:
     """(n,) float64 in [0, 1): the low 53 bits of 64."""
@@ -131,11 +145,18 @@ def _check_interval(dtype: NumpyDtype, low: float, high: float) -> None:
 
 # ---------------------------------------------------------------- normal
 def normal(
-    generator: Generator, shape: Shape, dtype: NumpyDtype, mean: float = 0.0, std: float = 1.0
+    generator: Generator,
+    shape: Shape,
+    dtype: NumpyDtype,
+    mean: float = 0.0,
+    std: float = 1.0,
+    contiguous: bool = True,
 ) -> Array:
     """Normally distributed; `randn` with mean and std left out.
 
     dtype: floating or complex - a complex number has `mean` in both parts and variance std**2
+    contiguous: whether the array to be filled is; PyTorch fills others one by one, which gives
+        other numbers from 16 elements on
 
     Raises NotImplementedError for other dtypes, RuntimeError when std < 0.
     """
@@ -143,11 +164,12 @@ def normal(
         raise _refuse(f"normal expects std >= 0.0, but found std {std:g}")
     _needs("fc", dtype, "normal_kernel_cpu")
     if dtype.kind == "c":
-        parts = normal(generator, (*shape, 2), dtypes.real_of(dtype), mean, std / math.sqrt(2))
+        part, std = dtypes.real_of(dtype), std / math.sqrt(2)
+        parts = normal(generator, (*shape, 2), part, mean, std, contiguous)
         return parts.view(dtype).reshape(shape)
     n = math.prod(shape)
     with generator.lock, _quiet():
-        if n < 16:
+        if n < 16 or not contiguous:
             found = _fma64(_samples(generator, n), _F64(std), _F64(mean))
         else:
             found = _blocks(generator, n, dtype, mean, std)
@@ -668,7 +690,7 @@ def _check_weights(rows: Array, sampled_by_score: bool) -> None:
 
 def _by_score(generator: Generator, rows: Array, n: int) -> Array:
     """The n largest of weight / exponential sample: an index wins in proportion to its weight."""
-    samples = exponential(generator, rows.shape, rows.dtype)
+    samples = in_memory_order(rows, lambda shape: exponential(generator, shape, rows.dtype))
     with _quiet():
         score = rows / samples
     return np.argsort(-score, axis=-1, kind="stable")[:, :n]
