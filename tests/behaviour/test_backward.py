@@ -212,7 +212,8 @@ def test_next_functions_and_names() -> None:
     names = [n.name() for n, _ in z.grad_fn.next_functions]
     assert names == ["MulBackward0", "ExpBackward0"]
     accumulate = y.grad_fn.next_functions[0][0]
-    assert accumulate.name() == "AccumulateGrad" and accumulate.variable is x
+    assert type(accumulate).__name__ == "AccumulateGrad" and accumulate.variable is x
+    assert accumulate.name() == "torch::autograd::AccumulateGrad"
     assert y.grad_fn.next_functions[1] == (None, 0)
 
 

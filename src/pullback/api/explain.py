@@ -48,7 +48,7 @@ def explain(tensor: Any, output: Any = None) -> Explanation:
     else:
         node = gradient_edge(t)[0]
         sentences.append(
-            f"A result {described}, made by {node.name()} at {node.call_site}. It is not a leaf, "
+            f"A result {described}, made by {type(node).__name__} at {node.call_site}. It is not a leaf, "
             "so backward() passes its gradient on and keeps none"
             + (": retain_grad() was called, so .grad is kept." if t.retains_grad
                else " (call retain_grad() before backward() to keep it).")
@@ -147,13 +147,13 @@ def _about_graph(node: Node, sentences: list[str], facts: dict[str, Any]) -> Non
     if freed:
         sentences.append(
             "Saved values were freed by an earlier backward(): another pass over "
-            f"{freed[0].name()} at {freed[0].call_site} needs retain_graph=True in the first."
+            f"{type(freed[0]).__name__} at {freed[0].call_site} needs retain_graph=True in the first."
         )
     stale = [(n, c) for n in nodes for c, number in n.versions if c[0] != number]
     facts["overwritten"] = bool(stale)
     for n, counter in stale[:3]:
         sentences.append(
-            f"backward() will fail: a value that {n.name()} saved at {n.call_site} was "
+            f"backward() will fail: a value that {type(n).__name__} saved at {n.call_site} was "
             f"overwritten in place at {changed_at(counter)}."
         )
     cuts = [e for n in nodes for e in n.edges if isinstance(e, Origin)]

@@ -30,7 +30,7 @@ def representation(self: Tensor, *, tensor_contents: Any = None) -> str:
     return printing.tensor_text(
         data,
         requires_grad=self._requires_grad and grad_fn is None,
-        grad_fn=None if grad_fn is None else grad_fn.name(),
+        grad_fn=None if grad_fn is None else type(grad_fn).__name__,
         default_dtype=Defaults.dtype,
     )
 

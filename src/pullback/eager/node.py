@@ -51,6 +51,9 @@ class Extras:
         self.metadata: dict[Any, Any] = {}
 
 
+IN_NAMESPACE = ("AccumulateGrad", "CopySlices", "CopyBackwards")
+
+
 class Node:
     """One recorded operation.  Its class carries PyTorch's name for it (`MulBackward0`)."""
 
@@ -70,11 +73,12 @@ class Node:
     offset: int
 
     def name(self) -> str:
-        """PyTorch's name of the operation's backward."""
-        return type(self).__name__
+        """PyTorch's name of the operation's backward (with a C++ namespace where it has one)."""
+        name = type(self).__name__
+        return f"torch::autograd::{name}" if name in IN_NAMESPACE else name
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {hex(id(self))}>"
+        return f"<{type(self).__name__} object at {hex(id(self))}>"
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:

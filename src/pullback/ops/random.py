@@ -198,8 +198,8 @@ def normal_like(generator: Generator, mean: Array | float, std: Array | float) -
     shape = broadcast_shapes([np.shape(mean), std.shape])
     samples = normal(generator, shape, like.dtype)
     with _quiet():  # rounded to the result's dtype at each of the two steps
-        scaled = np.asarray(samples * std).astype(like.dtype, copy=False)
-        return np.asarray(scaled + mean).astype(like.dtype, copy=False)
+        scaled = _narrow(np.asarray(samples * std), like.dtype)
+        return _narrow(np.asarray(scaled + mean), like.dtype)
 
 
 def _samples(generator: Generator, n: int) -> Array:
@@ -592,7 +592,7 @@ def exponential(generator: Generator, shape: Shape, dtype: NumpyDtype, rate: flo
 
 
 def _narrow(values: Array, dtype: NumpyDtype) -> Array:
-    """float64 as the kernels give it back: to float16 by way of float32."""
+    """In the kernel's dtype, as C++ converts: to float16 by way of float32."""
     with _quiet():
         if dtype.kind == "f" and dtype.itemsize == 2:
             values = values.astype(_F32)

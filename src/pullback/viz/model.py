@@ -191,7 +191,7 @@ class Reader:
             Record(
                 self.next_id,
                 OP,
-                node.name(),
+                type(node).__name__,
                 tuple(tuple(s) for s in node.output_shapes),
                 tuple(self.dtype_name(d) for d in node.output_dtypes),
                 self.site_of(node),
@@ -228,7 +228,7 @@ class Reader:
             Record(
                 self.next_id,
                 LEAF,
-                node.name(),
+                type(node).__name__,
                 (tuple(variable.shape),),
                 (self.dtype_name(variable._data.dtype),),
                 self.place_of(node),
