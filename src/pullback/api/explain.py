@@ -48,8 +48,8 @@ def explain(tensor: Any, output: Any = None) -> Explanation:
     else:
         node = gradient_edge(t)[0]
         sentences.append(
-            f"A result {described}, made by {type(node).__name__} at {node.call_site}. It is not a leaf, "
-            "so backward() passes its gradient on and keeps none"
+            f"A result {described}, made by {type(node).__name__} at {node.call_site}. It is not a "
+            "leaf, so backward() passes its gradient on and keeps none"
             + (": retain_grad() was called, so .grad is kept." if t.retains_grad
                else " (call retain_grad() before backward() to keep it).")
         )  # fmt: skip
@@ -147,7 +147,8 @@ def _about_graph(node: Node, sentences: list[str], facts: dict[str, Any]) -> Non
     if freed:
         sentences.append(
             "Saved values were freed by an earlier backward(): another pass over "
-            f"{type(freed[0]).__name__} at {freed[0].call_site} needs retain_graph=True in the first."
+            f"{type(freed[0]).__name__} at {freed[0].call_site} needs retain_graph=True in the "
+            "first."
         )
     stale = [(n, c) for n in nodes for c, number in n.versions if c[0] != number]
     facts["overwritten"] = bool(stale)

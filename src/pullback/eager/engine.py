@@ -65,6 +65,16 @@ def _calibrate() -> int:
 SOLE = _calibrate()
 
 
+def _calibrate_local() -> int:
+    """The count of an array that one local variable holds: not the same in all Pythons."""
+    buffers: dict[Any, Any] = {None: np.empty(1)}
+    g = buffers.pop(None)
+    return _references(g)
+
+
+SOLE_LOCAL = _calibrate_local()
+
+
 def count_dependents(roots: list[Node]) -> dict[Node, int]:
     """How many recorded uses each node reachable from the roots has within that graph."""
     counts: dict[Node, int] = dict.fromkeys(roots, 0)
@@ -198,7 +208,7 @@ class Pass:
                     self.finish_leaf(end)
                 else:
                     g = buffers.pop(end)
-                    accumulate(leaf, g, _references(g) == 2, False)
+                    accumulate(leaf, g, _references(g) == SOLE_LOCAL, False)
             if node is None:
                 if not heap:
                     return
