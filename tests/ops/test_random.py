@@ -35,9 +35,10 @@ FILLS: dict[str, tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]] = {
 WIDE_RANGES = {  # random_ where 64 bits are drawn, or floating dtypes cannot tell the bounds apart
     "int64": ((0, 2**28), (0, 2**28 - 1), (0, 2**32 + 5), (-(2**63), 2**63 - 1), (-(2**63), None)),
     "float64": ((0, 2**53 + 1), (-(2**63), None), (-(2**60) - 3, None), (0, 2**63 - 1)),
-    "float32": ((0, 2**28), (2**24 + 1, 2**24 + 9), (-(2**26) - 14, -(2**25)), (0, 2**40)),
+    "float32": ((0, 2**28), (2**24 + 1, 2**24 + 9), (-(2**26) - 14, -(2**25)), (0, 2**40),
+                (2**24, 2**24 + 8)),
     "float16": ((0, 65504), (2049, 4000)),
-}
+}  # fmt: skip
 SIZES = (0, 1, 5, 15, 16, 17, 33, 200)
 
 
@@ -203,6 +204,11 @@ def test_moments(dtype: str) -> None:
     near(ops.dropout_mask(stream(), (n,), 0.3, d), 1.0, (0.3 / 0.7) ** 0.5)
     near(ops.poisson(stream(), np.full(n, 4, d)), 4.0, 2.0)
     near(ops.poisson(stream(), np.full(n, 25, d)), 25.0, 5.0)
+
+
+def test_float64_becomes_float16_by_way_of_float32() -> None:
+    above_a_tie = np.array([1 + 2.0**-11 + 2.0**-40])  # which float32 does not see
+    assert ops._narrow(above_a_tie, F16) == 1 < above_a_tie.astype(F16)
 
 
 def test_float16_never_reaches_the_upper_end() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.callsite import with_site
 from pullback.errors import UnsupportedError
 from pullback.ops.broadcast import broadcast_to, shape_of, sum_
 from pullback.ops.elementwise import exp, sigmoid, where
@@ -94,7 +95,7 @@ def _erf(x: Any) -> Any:
     try:
         from scipy.special import erf as scipy_erf
     except ImportError:
-        raise UnsupportedError("erf needs SciPy: pip install scipy") from None
+        raise UnsupportedError(with_site("erf needs SciPy: run `pip install scipy`")) from None
     return scipy_erf(x)
 
 

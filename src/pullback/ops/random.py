@@ -8,8 +8,9 @@ Not bit-equal, though right as random numbers:
   their order open.  It shows with more samples than non-zero weights, and in float16.
 - `randperm` from 214748364 up, where PyTorch changes to another way of shuffling.
 - `poisson` refuses infinite rates, for which PyTorch returns -2**63.
-- PyTorch itself draws `bernoulli` and dropout with one probability from Intel's MKL on Intel's
-  processors; these are the numbers that it draws on all others.
+- PyTorch itself depends on the processor: its float32 normals of 16 or more samples differ in the
+  last bits without AVX2 (seen), and Intel's processors are said to draw `bernoulli` and dropout
+  with one probability from Intel's MKL (not seen: an AMD processor does not).
 
 float32 normals of 16 or more samples come from an AVX2 kernel with polynomials for log, sin and
 cos; they are evaluated here in the same order with the same fused multiply-adds.  Source of the
@@ -372,20 +373,14 @@ def randint(
     n = math.prod(shape)
     if high is None and low == -(2**63) and dtype.itemsize >= 4 and dtype != np.int32:
         # all there is: PyTorch takes the 64 bits as they come
-        return _from_int64(generator.draw64(n).astype(np.int64), dtype).reshape(shape)
+        return generator.draw64(n).astype(np.int64).astype(dtype).reshape(shape)
     low, top = _bounds(dtype, low, high)
     span = top - low
     draws = generator.draw64(n) if span >= 2**28 else generator.draw32(n)
     if span < 2**64:
         draws = draws % np.uint64(span)
     # wrapping addition of low: exact, since the result is in range
-    return _from_int64((draws + np.uint64(low % 2**64)).astype(np.int64), dtype).reshape(shape)
-
-
-def _from_int64(values: Array, dtype: NumpyDtype) -> Array:
-    if dtype.itemsize == 2 and dtype.kind == "f":  # C++ has no direct conversion
-        values = values.astype(_F32)
-    return values.astype(dtype)
+    return (draws + np.uint64(low % 2**64)).astype(np.int64).astype(dtype).reshape(shape)
 
 
 def _largest(dtype: NumpyDtype) -> int:
