@@ -202,6 +202,7 @@ from pullback.api.random import (
     manual_seed,
     multinomial,
     normal,
+    poisson,
     rand,
     rand_like,
     randint,

@@ -399,6 +399,8 @@ METHODS: dict[str, Any] = {
     "lerp_": inplace.out_of_place(elementwise.lerp, "LerpBackward0"),
     "uniform_": random.uniform_, "normal_": random.normal_, "random_": random.random_,
     "bernoulli_": random.bernoulli_, "exponential_": random.exponential_,
+    "geometric_": random.geometric_, "cauchy_": random.cauchy_,
+    "log_normal_": random.log_normal_,
     "bernoulli": random.bernoulli, "multinomial": random.multinomial,
     "abs_": inplace.one(ops.abs_, "abs_"), "clip_": inplace.clamp_,
 }  # fmt: skip

@@ -13,7 +13,7 @@ from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.generator import Generator, default_generator
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
+from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, UnsupportedError
 from pullback.ops import random as ops
 
 
@@ -31,7 +31,7 @@ def stream(generator: Any) -> Generator:
 def _floating(dtype: Any, function: str) -> Any:
     numpy = arguments.dtype(dtype, Defaults.dtype)
     if numpy.kind not in "fc":
-        raise ArgumentRuntimeError(
+        raise UnsupportedError(
             with_site(f'"{function}" not implemented for \'{arguments.PYTORCH_NAMES[numpy.name]}\'')
         )
     return numpy
@@ -39,8 +39,8 @@ def _floating(dtype: Any, function: str) -> Any:
 
 # ---------------------------------------------------------------- seeds
 def manual_seed(seed: int) -> Generator:
-    """Start the default stream of a seed; returns the default generator."""
-    return default_generator.manual_seed(seed)
+    """Start the default stream of a seed (what `int()` takes); returns the default generator."""
+    return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:
@@ -69,7 +69,7 @@ def rand(
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Evenly spread over [0, 1)."""
-    numpy = _floating(dtype, "uniform_")
+    numpy = _floating(dtype, "check_uniform_bounds")
     array = ops.uniform(stream(generator), arguments.size(size), numpy)
     return finish(array, requires_grad, device, layout)
 
@@ -131,11 +131,7 @@ def normal(
         return finish(array, requires_grad, device)
     m = mean._data if isinstance(mean, Tensor) else mean
     s = std._data if isinstance(std, Tensor) else std
-    if np.any(np.asarray(s) < 0):
-        raise ArgumentRuntimeError(with_site("normal expects all elements of std >= 0.0"))
-    shape = np.broadcast_shapes(np.shape(m), np.shape(s))
-    numpy = mean._data.dtype if isinstance(mean, Tensor) else std._data.dtype
-    return wrap((ops.normal(source, shape, numpy) * s + m).astype(numpy, copy=False))
+    return wrap(ops.normal_like(source, m, s))
 
 
 def _like(function: Any, name: str) -> Any:
@@ -157,8 +153,9 @@ randint_like = _like(randint, "randint_like")
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:  # noqa: A002
     """1 with the probability that stands at each place of input (or p everywhere), else 0."""
     x = arguments.tensor(input, "bernoulli")
-    probability = x._data if p is None else np.full(x._data.shape, p, np.float64)
-    return wrap(ops.bernoulli(stream(generator), probability, x._data.dtype))
+    if p is None:
+        return wrap(ops.bernoulli(stream(generator), x._data, x._data.dtype))
+    return wrap(ops.bernoulli(stream(generator), float(p), x._data.dtype, x._data.shape))
 
 
 def multinomial(
@@ -176,47 +173,84 @@ def multinomial(
 
 def dropout_mask(x: Tensor, p: float) -> Tensor:
     """1 / (1 - p) with probability 1 - p, else 0."""
-    keep = np.full(x._data.shape, 1 - p, np.float64)
-    drawn = ops.bernoulli(default_generator, keep, x._data.dtype)
-    return wrap(drawn / (1 - p) if p < 1 else drawn)
+    data = x._data
+    return wrap(
+        ops.in_memory_order(
+            data, lambda shape: ops.dropout_mask(default_generator, shape, p, data.dtype)
+        )
+    )
 
 
 # ---------------------------------------------------------------- in place
+def _drawn(self: Tensor, draw: Any) -> Tensor:
+    """`self` filled by `draw(shape)`, in the order in which its memory lies."""
+    from pullback.api.inplace import random_fill
+
+    return random_fill(self, ops.in_memory_order(self._data, draw))
+
+
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
     """Filled with numbers evenly spread over [from, to)."""
-    return _fill(self, ops.uniform(stream(generator), self._data.shape, self._data.dtype,
-                                   float(from_), float(to)))  # fmt: skip
+    g, dtype = stream(generator), self._data.dtype
+    return _drawn(self, lambda shape: ops.uniform(g, shape, dtype, float(from_), float(to)))
 
 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
     """Filled with normally distributed numbers."""
-    return _fill(self, ops.normal(stream(generator), self._data.shape, self._data.dtype,
-                                  float(mean), float(std)))  # fmt: skip
+    g, dtype = stream(generator), self._data.dtype
+    plain = bool(self._data.flags.c_contiguous)
+    return _drawn(
+        self, lambda shape: ops.normal(g, shape, dtype, float(mean), float(std), plain)
+    )
 
 
-def random_(self: Tensor, *bounds: int, generator: Any = None) -> Tensor:
+def random_(self: Tensor, *bounds: Any, generator: Any = None) -> Tensor:
     """Filled with integers: all that the dtype holds, or `random_(to)`, `random_(from, to)`."""
-    source = stream(generator)
+    g, dtype = stream(generator), self._data.dtype
     if not bounds:
-        return _fill(self, ops.random_integers(source, self._data.shape, self._data.dtype))
+        return _drawn(self, lambda shape: ops.random_integers(g, shape, dtype))
     low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
-    return _fill(self, ops.randint(source, low, high, self._data.shape, self._data.dtype))
+    return _drawn(self, lambda shape: ops.randint(g, low, high, shape, dtype))
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Filled with 1 with probability p (a number or a tensor), else 0."""
-    chance = p._data if isinstance(p, Tensor) else np.asarray(p, np.float64)
-    wide = np.broadcast_to(chance, self._data.shape)
-    return _fill(self, ops.bernoulli(stream(generator), wide, self._data.dtype))
+    g, dtype = stream(generator), self._data.dtype
+    if isinstance(p, Tensor):
+        wide = np.broadcast_to(p._data, self._data.shape)
+        return _drawn(self, lambda shape: ops.bernoulli(g, wide, dtype))
+    return _drawn(self, lambda shape: ops.bernoulli(g, float(p), dtype, shape))
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Tensor:
     """Filled with exponentially distributed numbers of rate lambd."""
-    return _fill(self, ops.exponential(stream(generator), self._data.shape, self._data.dtype,
-                                       float(lambd)))  # fmt: skip
+    g, dtype = stream(generator), self._data.dtype
+    return _drawn(self, lambda shape: ops.exponential(g, shape, dtype, float(lambd)))
 
 
-def _fill(self: Tensor, array: Any) -> Tensor:
-    from pullback.api.inplace import random_fill
+def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
+    """Filled with the number of trials up to the first success of probability p."""
+    g, dtype = stream(generator), self._data.dtype
+    return _drawn(self, lambda shape: ops.geometric(g, shape, dtype, float(p)))
 
-    return random_fill(self, array)
+
+def cauchy_(
+    self: Tensor, median: float = 0, sigma: float = 1, *, generator: Any = None
+) -> Tensor:
+    """Filled with numbers of a Cauchy distribution."""
+    g, dtype = stream(generator), self._data.dtype
+    return _drawn(self, lambda shape: ops.cauchy(g, shape, dtype, float(median), float(sigma)))
+
+
+def log_normal_(
+    self: Tensor, mean: float = 1, std: float = 2, *, generator: Any = None
+) -> Tensor:
+    """Filled with numbers whose logarithm is normally distributed."""
+    g, dtype = stream(generator), self._data.dtype
+    return _drawn(self, lambda shape: ops.log_normal(g, shape, dtype, float(mean), float(std)))
+
+
+def poisson(input: Any, generator: Any = None) -> Tensor:  # noqa: A002
+    """Counts of a Poisson distribution whose rate stands at each place."""
+    x = arguments.tensor(input, "poisson")
+    return wrap(ops.poisson(stream(generator), x._data))

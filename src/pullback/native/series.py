@@ -2,17 +2,19 @@
 
 A function's Taylor series on an interval around 0 is economised: the highest power is written in
 Chebyshev polynomials and its leading one, the smallest in maximum norm, is dropped; again and again
-until the wanted number of terms is left.  The arithmetic is exact (fractions), so the only errors
-are the dropped ones.  Source: C. Lanczos, "Applied Analysis" (1956), chapter 7.
+until the wanted number of terms is left.  The arithmetic has 100 digits, so the only errors that
+count are the dropped ones.  Source: C. Lanczos, "Applied Analysis" (1956), chapter 7.
 """
 
 from __future__ import annotations
 
 import functools
-from fractions import Fraction
+from decimal import Context, Decimal, localcontext
 from math import factorial
 
-EXTRA = 14  # Taylor terms beyond the wanted ones: enough for every interval used here
+EXTRA = 12  # Taylor terms beyond the wanted ones: enough for every interval used here
+# Changing between powers and Chebyshev polynomials of degree n loses about 0.8 n digits.
+DIGITS = Context(prec=100)
 
 
 @functools.cache
@@ -26,26 +28,31 @@ def chebyshev(n: int) -> tuple[int, ...]:
     return tuple(twice)
 
 
-def economised(taylor: list[Fraction], low: float, high: float, terms: int) -> tuple[float, ...]:
+def economised(taylor: list[Decimal], low: float, high: float, terms: int) -> tuple[float, ...]:
     """`terms` coefficients, lowest power first, of nearly the best polynomial on [low, high]."""
-    middle, half = (Fraction(high) + Fraction(low)) / 2, (Fraction(high) - Fraction(low)) / 2
-    p = _substituted(taylor, middle, half)
-    while len(p) > terms:
-        top = p[-1] / chebyshev(len(p) - 1)[-1]
-        p = [c - top * t for c, t in zip(p, chebyshev(len(p) - 1), strict=True)][:-1]
-    return tuple(float(c) for c in _substituted(p, -middle / half, 1 / half))
+    with localcontext(DIGITS):
+        middle, half = (Decimal(high) + Decimal(low)) / 2, (Decimal(high) - Decimal(low)) / 2
+        p = _substituted(taylor, middle, half)
+        while len(p) > terms:
+            top = p[-1] / chebyshev(len(p) - 1)[-1]
+            p = [c - top * t for c, t in zip(p, chebyshev(len(p) - 1), strict=True)][:-1]
+        return tuple(float(c) for c in _substituted(p, -middle / half, 1 / half))
 
 
-def _substituted(p: list[Fraction], shift: Fraction, scale: Fraction) -> list[Fraction]:
+def _substituted(p: list[Decimal], shift: Decimal, scale: Decimal) -> list[Decimal]:
     """The polynomial t -> p(shift + scale t), by Horner's rule on coefficient lists."""
-    out: list[Fraction] = []
+    out: list[Decimal] = []
     for c in reversed(p):
-        grown = [Fraction(0), *(scale * o for o in out)]
+        grown = [Decimal(0), *(scale * o for o in out)]
         for k, o in enumerate(out):
             grown[k] += shift * o
         grown[0] += c
         out = grown
     return out
+
+
+def _quotient(a: int, b: int) -> Decimal:
+    return DIGITS.divide(Decimal(a), Decimal(b))
 
 
 # Each takes the number of terms and the half width h of the interval of the function's argument.
@@ -54,26 +61,26 @@ def _substituted(p: list[Fraction], shift: Fraction, scale: Fraction) -> list[Fr
 @functools.cache
 def exp_tail(terms: int, h: float) -> tuple[float, ...]:
     """(exp(r) - 1 - r) / r^2 for |r| <= h."""
-    return economised([Fraction(1, factorial(k + 2)) for k in range(terms + EXTRA)], -h, h, terms)
+    return economised([_quotient(1, factorial(k + 2)) for k in range(terms + EXTRA)], -h, h, terms)
 
 
 @functools.cache
 def log_tail(terms: int, h: float) -> tuple[float, ...]:
     """(log((1 + s) / (1 - s)) - 2 s) / s^3 in powers of z = s^2, for |s| <= h."""
-    return economised([Fraction(2, 2 * k + 3) for k in range(terms + EXTRA)], 0, h * h, terms)
+    return economised([_quotient(2, 2 * k + 3) for k in range(terms + EXTRA)], 0, h * h, terms)
 
 
 @functools.cache
 def sin_tail(terms: int, h: float, sign: int = -1) -> tuple[float, ...]:
     """(sin(r) - r) / r^3 in powers of r^2, for |r| <= h; with sign 1, that of sinh."""
-    taylor = [Fraction(sign ** (k + 1), factorial(2 * k + 3)) for k in range(terms + EXTRA)]
+    taylor = [_quotient(sign ** (k + 1), factorial(2 * k + 3)) for k in range(terms + EXTRA)]
     return economised(taylor, 0, h * h, terms)
 
 
 @functools.cache
 def cos_tail(terms: int, h: float) -> tuple[float, ...]:
     """(cos(r) - 1 + r^2 / 2) / r^4 in powers of r^2, for |r| <= h."""
-    taylor = [Fraction((-1) ** k, factorial(2 * k + 4)) for k in range(terms + EXTRA)]
+    taylor = [_quotient((-1) ** k, factorial(2 * k + 4)) for k in range(terms + EXTRA)]
     return economised(taylor, 0, h * h, terms)
 
 
@@ -83,8 +90,8 @@ def tanh_tail(terms: int, h: float) -> tuple[float, ...]:
 
     The coefficients come from tanh' = 1 - tanh^2, power by power.
     """
-    count = terms + 4 * EXTRA  # this series converges slowly
-    t = [Fraction(1)]  # of tanh(x) / x in powers of x^2
-    for k in range(1, count + 1):
-        t.append(-sum((t[i] * t[k - 1 - i] for i in range(k)), Fraction(0)) / (2 * k + 1))
-    return economised(t[1:], 0, h * h, terms)
+    with localcontext(DIGITS):
+        t = [Decimal(1)]  # of tanh(x) / x in powers of x^2
+        for k in range(1, terms + EXTRA + 1):
+            t.append(-sum((t[i] * t[k - 1 - i] for i in range(k)), Decimal(0)) / (2 * k + 1))
+        return economised(t[1:], 0, h * h, terms)
