@@ -33,7 +33,7 @@ tour: $(VENV)/tour
 	$(BIN)/python -m examples.tour
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -q -n 2 -m "not torch" tests
+	$(BIN)/python -m pytest -q -n 2 --ignore=tests/oracle tests
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
