@@ -39,6 +39,10 @@ class ArgumentRuntimeError(PullbackError, RuntimeError):
     """An argument value that PyTorch refuses with a RuntimeError."""
 
 
+class DeviceError(PullbackError, AssertionError):
+    """A device that is not there (AssertionError, as PyTorch without CUDA)."""
+
+
 class DimensionError(PullbackError, IndexError):
     """A dimension or an index out of range (IndexError, as in PyTorch)."""
 

@@ -85,5 +85,11 @@ def test_a_graph_that_saves_nothing_can_be_walked_again() -> None:
 
 
 def test_integer_tensors_cannot_require_grad() -> None:
-    with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype"):
+    with pytest.raises(RuntimeError, match="only Tensors of floating point dtype can"):
         torch.arange(4).requires_grad_()
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype"):
+        torch.tensor([1], requires_grad=True)
+    x = torch.arange(4)
+    with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype"):
+        x.requires_grad = True
+    assert not x.requires_grad

@@ -85,7 +85,6 @@ def test_ranges_and_fills() -> None:
         (lambda: torch.arange(0, 5, -1), "inconsistent with step sign"),
         (lambda: torch.linspace(0, 1, -1), "non-negative"),
         (lambda: torch.eye(-1), "greater or equal to 0"),
-        (lambda: torch.zeros(2, device="cuda"), "CPU only"),
     ],
 )
 def test_bad_sizes(call, words: str) -> None:  # type: ignore[no-untyped-def]
@@ -259,3 +258,17 @@ def test_numpy_error_state_is_the_users() -> None:
     with np.errstate(all="raise"):
         torch.tensor([0.0]).log()
         assert np.geterr()["divide"] == "raise"
+
+
+def test_limits_of_dtypes() -> None:
+    assert torch.finfo(torch.float32).eps == 2.0**-23 and torch.finfo().bits == 32
+    assert torch.iinfo(torch.int8).max == 127 and torch.iinfo(torch.uint8).min == 0
+    assert repr(torch.iinfo(torch.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+
+
+def test_grids_in_both_orders() -> None:
+    a, b = torch.arange(2), torch.arange(3)
+    x, y = torch.meshgrid(a, b, indexing="xy")
+    assert x.tolist() == [[0, 1]] * 3 and y.tolist() == [[0, 0], [1, 1], [2, 2]]
+    x, y = torch.meshgrid(a, b)
+    assert x.tolist() == [[0] * 3, [1] * 3] and y.tolist() == [[0, 1, 2]] * 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -56,6 +58,12 @@ def test_seeds_wrap_at_64_bits_and_the_stream_takes_32(seed: int, initial: int) 
 
 def test_the_seed_of_a_new_generator() -> None:
     assert Generator().initial_seed() == 67280421310721
+
+
+def test_the_default_stream_is_another_in_every_process() -> None:
+    program = "import pullback; print(pullback.initial_seed())"
+    seeds = {subprocess.check_output([sys.executable, "-c", program]) for _ in range(2)}
+    assert len(seeds) == 2
 
 
 def test_seed_starts_an_unpredictable_stream() -> None:
@@ -129,7 +137,7 @@ def test_copies_go_on_alike_and_apart(clone: Callable[[Any], Any]) -> None:
         (lambda: Generator().set_state(np.zeros(5056, np.uint8)), RuntimeError, "Invalid mt19937"),
         (lambda: Generator().set_state(np.zeros(5056)), TypeError, "must be a torch.ByteTensor"),
         (lambda: Generator().set_state([1]), TypeError, "expected a torch.ByteTensor"),
-        (lambda: Generator("cuda"), RuntimeError, "CPU"),
+        (lambda: Generator("cuda:0"), RuntimeError, "Cannot get CUDA generator"),
         (lambda: torch.rand(2, generator=5), TypeError, "Generator"),
         (lambda: torch.set_rng_state(torch.zeros(3, dtype=torch.uint8)), RuntimeError, "size 5056"),
     ],

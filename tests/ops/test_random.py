@@ -215,6 +215,15 @@ def test_float16_never_reaches_the_upper_end() -> None:
     assert ops.uniform(stream(), (200000,), F16).max() < 1
 
 
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
+def test_no_dtype_reaches_the_upper_end_of_a_narrow_interval(dtype: Any) -> None:
+    step = np.finfo(dtype).eps  # between 1 and `high` lies one number only
+    found = ops.uniform(stream(), (1000,), dtype, 1.0, float(1 + 2 * step))
+    assert set(found.tolist()) == {1.0, float(1 + step)}
+    # half of what rounds to the middle, a quarter below and a quarter above, which wraps around
+    assert abs((found == 1).mean() - 0.5) < 0.1
+
+
 def test_multinomial_draws_by_weight_and_never_twice_without_replacement() -> None:
     weights = np.tile(np.array([1.0, 0.0, 3.0, 4.0]), (4000, 1))
     with_replacement = ops.multinomial(stream(), weights, 5, True)

@@ -71,6 +71,23 @@ def test_complex(dtype: str, n: int) -> None:
           lambda g: ops.uniform(g, (n,), numpy, 1, 3))  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_uniform_over_narrow_intervals(dtype: str) -> None:
+    """Where many samples round to the upper end."""
+    numpy = np.dtype(dtype)
+    rng = np.random.default_rng(0)
+    for seed in range(100):
+        low = float(rng.normal() * 10.0 ** rng.integers(-3, 4))
+        high = low + abs(low) * 2.0 ** -float(rng.integers(0, np.finfo(numpy).nmant + 1))
+        check(
+            f"{low} {high}", seed,
+            lambda low=low, high=high: torch.empty(64, dtype=getattr(torch, dtype)).uniform_(
+                low, high
+            ),
+            lambda g, low=low, high=high: ops.uniform(g, (64,), numpy, low, high),
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 999, 1000, 1001, 65537, 10**6])
 def test_randperm(n: int) -> None:
     for seed in range(3):

@@ -283,9 +283,9 @@ def grad(
         if g is None and not unused_ok:
             raise GraphError(
                 with_site(
-                    "One of the differentiated Tensors appears to not have been used in the "
-                    f"graph. Set allow_unused=True if this is the desired behavior. It is "
-                    f"inputs[{i}], of shape {list(t.shape)}"
+                    f"The differentiated Tensor at index {i} appears to not have been used in the "
+                    "graph. Set allow_unused=True if this is the desired behavior. Its shape is "
+                    f"{list(t.shape)}"
                 )
             )
         if g is None and materialize_grads:

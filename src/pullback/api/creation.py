@@ -31,7 +31,7 @@ def finish(
         raise UnsupportedError(with_site(f"layout {layout}: tensors here are dense (strided)"))
     out = wrap(array)
     if requires_grad:
-        set_requires_grad(out, True)
+        set_requires_grad(out, True, "Only Tensors of floating point and complex dtype")
     return out
 
 
@@ -398,7 +398,7 @@ def full_like(
     out = empty_like(input, dtype=dtype, device=device)
     out._data[...] = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     if requires_grad:
-        set_requires_grad(out, True)
+        set_requires_grad(out, True, "Only Tensors of floating point and complex dtype")
     return out
 
 

@@ -121,9 +121,36 @@ mul = _fast_two("mul", ops.mul)
 true_divide = _fast_two("true_divide", ops.div)
 atan2 = _fast_two("atan2", ops.atan2)
 maximum, minimum = _fast_two("maximum", ops.maximum), _fast_two("minimum", ops.minimum)
-fmod = _two("fmod", ops.fmod)
-remainder = _two("remainder", ops.remainder)
-floor_divide = _two("floor_divide", ops.floor_divide)
+
+
+def _quotient(name: str, primitive: Any) -> Any:
+    """A two-operand function that integers cannot compute for a divisor of 0."""
+    plain = _two(name, primitive)
+
+    def function(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+        refuse_zero_divisor(input, other)
+        return plain(input, other, out=out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = plain.__doc__
+    return function
+
+
+def refuse_zero_divisor(a: Any, b: Any) -> None:
+    """PyTorch's error for integers divided by 0."""
+    divisor = b._data if isinstance(b, Tensor) else b
+    whole = [
+        v._data.dtype.kind in "iub" if isinstance(v, Tensor) else isinstance(v, int) for v in (a, b)
+    ]
+    if all(whole):
+        plain = type(divisor) is np.ndarray
+        if (divisor == 0).any() if plain else isinstance(divisor, int) and divisor == 0:
+            raise ArgumentRuntimeError(with_site("ZeroDivisionError"))
+
+
+fmod = _quotient("fmod", ops.fmod)
+remainder = _quotient("remainder", ops.remainder)
+floor_divide = _quotient("floor_divide", ops.floor_divide)
 eq, ne = _two("eq", ops.eq), _two("ne", ops.ne)
 lt, le, gt, ge = (_two(p.name, p) for p in (ops.lt, ops.le, ops.gt, ops.ge))
 logical_and = _two("logical_and", ops.logical_and)
@@ -212,7 +239,8 @@ def power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:  # noqa: A00
             if a._data.dtype.kind in "fc":
                 return into(out, _square(a))
         return into(out, apply(ops.pow_, (a, b), {}, "PowBackward0"))
-    return into(out, apply(ops.pow_, (a, b), {}, "PowBackward1"))
+    name = "PowBackward1" if isinstance(a, Tensor) else "PowBackward2"
+    return into(out, apply(ops.pow_, (a, b), {}, name))
 
 
 _square = unary(ops.square)
@@ -242,7 +270,22 @@ def _one(name: str, primitive: Any, node: str | None = None) -> Any:
     return function
 
 
-neg = _one("neg", ops.neg)
+_neg = _one("neg", ops.neg)
+
+
+def neg(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+    """-input; refuses bool, as PyTorch does."""
+    x = arguments.tensor(input, "neg")
+    if x._data.dtype.kind == "b":
+        raise ArgumentRuntimeError(
+            with_site(
+                "Negation, the `-` operator, on a bool tensor is not supported. If you are trying "
+                "to invert a mask, use the `~` or `logical_not()` operator instead."
+            )
+        )
+    return _neg(x, out=out)
+
+
 exp, exp2, expm1 = _one("exp", ops.exp), _one("exp2", ops.exp2), _one("expm1", ops.expm1)
 log, log2, log10 = _one("log", ops.log), _one("log2", ops.log2), _one("log10", ops.log10)
 log1p, sqrt, rsqrt = _one("log1p", ops.log1p), _one("sqrt", ops.sqrt), _one("rsqrt", ops.rsqrt)

@@ -72,7 +72,8 @@ def check_basic(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
             axis += len(shape) - used
         elif type(k) is slice:
             if k.step is not None and k.step <= 0:
-                raise ArgumentValueError(with_site("step must be greater than zero"))
+                words = "step must be greater than zero" if k.step else "slice step cannot be zero"
+                raise ArgumentValueError(with_site(words))
             if k.start is not None or k.stop is not None or k.step is not None:
                 name = "SliceBackward0"
             axis += 1
@@ -334,6 +335,13 @@ def _index(index: Any, function: str, x: Tensor, axis: int, name: str = "index")
         low, high = int(i._data.min()), int(i._data.max())
         if low < 0 or high >= n:
             bad = high if high >= n else low
+            if function == "index_select":
+                raise DimensionError(
+                    with_site(
+                        f"index out of range in self: index {bad} for dimension {axis} with size "
+                        f"{n}"
+                    )
+                )
             raise ArgumentRuntimeError(
                 with_site(f"index {bad} is out of bounds for dimension {axis} with size {n}")
             )

@@ -12,7 +12,7 @@ from pullback.api.elementwise import into
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply, binary
 from pullback.eager.tensor import Tensor
-from pullback.errors import ArgumentRuntimeError, ArgumentValueError, DtypeError, ShapeError
+from pullback.errors import ArgumentRuntimeError, DtypeError, ShapeError
 from pullback.ops import linalg, movement
 from pullback.ops.broadcast import reshape, sum_
 
@@ -255,7 +255,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products of elements, over the indices that the result does not name.
 
     equation: str such as "bij,bjk->bik", with "..." for leading dims; or the sublist form.
-    Raises ValueError or RuntimeError when the equation does not fit the operands.
+    Raises RuntimeError when the equation does not fit the operands.
     """
     if not isinstance(equation, str):
         equation, operands = _from_sublists((equation, *operands))
@@ -298,7 +298,7 @@ def _parse(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:
     terms = left.split(",")
     if len(terms) != len(tensors):
         more = "more" if len(tensors) > len(terms) else "fewer"
-        raise ArgumentValueError(
+        raise ArgumentRuntimeError(
             with_site(
                 f"einsum(): {more} operands were provided than specified in the equation: "
                 f"{len(tensors)} for {equation!r}"
@@ -307,7 +307,7 @@ def _parse(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:
     bad = next((c for c in left.replace("...", "") + result.replace("...", "")
                 if c not in _LETTERS + ","), None)  # fmt: skip
     if bad is not None:
-        raise ArgumentValueError(
+        raise ArgumentRuntimeError(
             with_site(
                 f"einsum(): invalid subscript given at index {text.index(bad)} in the equation "
                 f"string, subscripts must be in [a-zA-Z]: got {bad!r}"
@@ -322,7 +322,7 @@ def _parse(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:
     for t, x, n in zip(terms, tensors, extras, strict=True):
         t = t.replace("...", dots[widest - n :]) if n >= 0 else t
         if len(t) != x.ndim:
-            raise ArgumentValueError(
+            raise ArgumentRuntimeError(
                 with_site(
                     "einsum(): the number of subscripts in the equation "
                     f"({len(t)}) does not match the number of dimensions ({x.ndim}) for operand "
@@ -337,14 +337,14 @@ def _parse(equation: str, tensors: tuple[Tensor, ...]) -> tuple[list[str], str]:
         result = dots + "".join(sorted(c for c, n in counts.items() if n == 1))
     for c in result:
         if not any(c in t for t in full):
-            raise ArgumentValueError(
+            raise ArgumentRuntimeError(
                 with_site(
                     f"einsum(): output subscript {c} does not appear in the equation for any "
                     "input operand"
                 )
             )
         if result.count(c) > 1:
-            raise ArgumentValueError(
+            raise ArgumentRuntimeError(
                 with_site(f"einsum(): output subscript {c} appears more than once in the output")
             )
     _check_sizes(full, tensors)

@@ -62,7 +62,7 @@ def detach_(self: Tensor) -> Tensor:
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Starts (or stops) recording operations on this leaf; returns it."""
-    set_requires_grad(self, requires_grad)
+    set_requires_grad(self, requires_grad, "only Tensors of floating point dtype")
     return self
 
 
@@ -340,7 +340,7 @@ OPERATORS: dict[str, Any] = {
     "__floordiv__": _straight(elementwise.floor_divide),
     "__rfloordiv__": _reflected(elementwise.floor_divide),
     "__mod__": _straight(elementwise.remainder), "__rmod__": _reflected(elementwise.remainder),
-    "__matmul__": _matmul, "__rmatmul__": _rmatmul, "__neg__": unary(ops.neg),
+    "__matmul__": _matmul, "__rmatmul__": _rmatmul, "__neg__": elementwise.neg,
     "__pos__": elementwise.positive, "__abs__": unary(ops.abs_),
     "__invert__": elementwise.bitwise_not,
     "__and__": _straight(elementwise.bitwise_and), "__rand__": _straight(elementwise.bitwise_and),

@@ -303,7 +303,14 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
     n = x._data.shape[a]
     if isinstance(split_size_or_sections, int):
         step = split_size_or_sections
-        if step < 0 or (step == 0 and n):
+        if step == 0 and n:
+            raise ArgumentRuntimeError(
+                with_site(
+                    "split_size can only be 0 if dimension size is 0, but got dimension size of "
+                    f"{n}"
+                )
+            )
+        if step < 0:
             raise ArgumentRuntimeError(
                 with_site(
                     "split expects split_size be non-negative, but got split_size="
@@ -474,16 +481,12 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
                 f"{indexing}"
             )
         )
-    swap = indexing == "xy" and len(xs) > 1
-    if swap:
-        xs[0], xs[1] = xs[1], xs[0]
     shape = tuple(x._data.shape[0] for x in xs)
     grids = [
         expand(reshape(x, (1,) * i + (-1,) + (1,) * (len(xs) - i - 1)), shape)
         for i, x in enumerate(xs)
     ]
-    if swap:
+    if indexing == "xy" and len(xs) > 1:
         grids = [transpose(g, 0, 1) for g in grids]
-        grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

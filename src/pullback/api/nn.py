@@ -32,7 +32,7 @@ def _axis_function(name: str, primitive: Any) -> Any:
             dim = 0 if x.ndim in (0, 1, 3) else 1
         a = arguments.dim(dim, x.ndim)
         if x._data.dtype.kind not in "f":
-            raise ArgumentRuntimeError(
+            raise UnsupportedError(
                 with_site(
                     f'"{name}_lastdim_kernel_impl" not implemented for '
                     f"'{arguments.PYTORCH_NAMES[x._data.dtype.name]}'"

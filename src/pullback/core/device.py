@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core.callsite import with_site
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
+from pullback.errors import ArgumentTypeError, DeviceError
 
 
 class device:  # noqa: N801  PyTorch's name
@@ -23,10 +23,10 @@ class device:  # noqa: N801  PyTorch's name
             )
         name, _, number = given.partition(":")
         if name not in ("cpu", "meta") or name == "meta":
-            raise ArgumentRuntimeError(
+            raise DeviceError(
                 with_site(
-                    f"Pullback runs on the CPU only, got device {given!r}; use device='cpu' (a "
-                    "program that asks torch.cuda.is_available() first gets False)"
+                    "Torch not compiled with CUDA enabled: Pullback runs on the CPU only, got "
+                    f"device {given!r}; use device='cpu'"
                 )
             )
         self.type = name

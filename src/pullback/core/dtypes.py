@@ -148,6 +148,53 @@ def is_differentiable(numpy: NumpyDtype) -> bool:
     return numpy.kind in "fc"
 
 
+class finfo:  # noqa: N801  PyTorch's name
+    """The limits of a floating dtype: `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`,
+    `bits`.  Raises TypeError for an integer dtype."""
+
+    def __init__(self, type: Any = None) -> None:  # noqa: A002
+        numpy = real_of(Defaults.dtype if type is None else to_numpy(type, "type"))
+        if numpy.kind != "f":
+            raise ArgumentTypeError(
+                with_site(
+                    f"torch.finfo() requires a floating point input type. Use torch.iinfo to "
+                    f"handle '{numpy.name}'"
+                )
+            )
+        facts = np.finfo(numpy)
+        self.bits, self.dtype = numpy.itemsize * 8, numpy.name
+        self.eps, self.max, self.min = float(facts.eps), float(facts.max), float(facts.min)
+        self.tiny = self.smallest_normal = float(facts.smallest_normal)
+        self.resolution = float(facts.resolution)
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
+        )
+
+
+class iinfo:  # noqa: N801  PyTorch's name
+    """The limits of an integer dtype: `max`, `min`, `bits`.  Raises TypeError for others."""
+
+    def __init__(self, type: Any) -> None:  # noqa: A002
+        numpy = to_numpy(type, "type")
+        if numpy.kind not in "iu":
+            raise ArgumentTypeError(
+                with_site(
+                    f"torch.iinfo() requires an integer input type. Use torch.finfo to handle "
+                    f"'{numpy.name}'"
+                )
+            )
+        facts = np.iinfo(numpy)
+        self.bits, self.dtype = numpy.itemsize * 8, numpy.name
+        self.max, self.min = int(facts.max), int(facts.min)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+
 # ---------------------------------------------------------------- promotion
 _CATEGORY = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 

@@ -18,7 +18,12 @@ import numpy as np
 
 from pullback.core.callsite import with_site
 from pullback.core.device import check_device, device
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, ArgumentValueError
+from pullback.errors import (
+    ArgumentRuntimeError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceError,
+)
 from pullback.typing import Array
 
 DEFAULT_SEED = 67280421310721
@@ -46,7 +51,16 @@ class Generator:
     """
 
     def __init__(self, device: Any = "cpu") -> None:
-        check_device(device)
+        try:
+            check_device(device)
+        except DeviceError:  # elsewhere an AssertionError; a generator is refused as PyTorch does
+            kind = str(device).partition(":")[0].upper()
+            raise ArgumentRuntimeError(
+                with_site(
+                    f"Cannot get {kind} generator: Pullback runs on the CPU only, got device "
+                    f"{str(device)!r}; use device='cpu'"
+                )
+            ) from None
         self.lock = threading.RLock()
         self._seed = DEFAULT_SEED
         self._engine: Any = None  # made on first use: importing numpy.random takes 16 ms
@@ -215,4 +229,6 @@ def restored(state: Array) -> Generator:
     return generator
 
 
+# Unseeded programs draw other numbers in every process, as in PyTorch.
 default_generator = Generator()
+default_generator.seed()

@@ -360,12 +360,14 @@ def new_accumulator(tensor: Tensor) -> AccumulateGrad:
     return node
 
 
-def set_requires_grad(tensor: Tensor, value: bool) -> None:
-    """The rules of `requires_grad = value`."""
+def set_requires_grad(
+    tensor: Tensor, value: bool, refusal: str = "only Tensors of floating point and complex dtype"
+) -> None:
+    """The rules of `requires_grad = value`; `refusal` begins the error for integers."""
     if value and not dtypes.is_differentiable(tensor._data.dtype):
         raise GraphError(
             with_site(
-                "only Tensors of floating point and complex dtype can require gradients; this one "
+                f"{refusal} can require gradients; this one "
                 f"has dtype {dtypes.public(tensor._data.dtype)}: convert it first, for instance "
                 "with .float()")
         )

@@ -122,7 +122,8 @@ def uniform(
         if (low, high) != (0.0, 1.0):
             draws = (_fma64 if kind is _F64 else _fma)(draws, kind(high) - kind(low), kind(low))
         found = draws.astype(dtype, copy=False)
-        if dtype.itemsize == 2:  # rounding up to `high` wraps around: the interval is half open
+        if dtype.itemsize == 2 or (low, high) != (0.0, 1.0):
+            # rounding up to `high` wraps around: the interval is half open
             found = np.where(found == dtype.type(high), dtype.type(low), found)
     return found.reshape(shape)
 
@@ -224,15 +225,17 @@ def _blocks(generator: Generator, n: int, dtype: NumpyDtype, mean: float, std: f
     """(n >= 16,) - Box-Muller in blocks of 16 uniforms: eight radii, then their eight angles."""
     draw, turn = (uniform53, _turn_double) if dtype.itemsize == 8 else (uniform24, _turn_single)
     whole = n - n % 16
+    tail = 16 if n != whole else 0  # the last 16 are drawn anew
     # the float16 kernel draws no uniforms for the places that its last step fills
-    uniforms = draw(generator, whole if dtype.itemsize == 2 else n)
-    found = np.empty(n, uniforms.dtype)
-    for start in range(0, whole, CHUNK):
-        stop = min(start + CHUNK, whole)
-        found[start:stop] = turn(uniforms[start:stop], mean, std)
-    if whole != n:  # the last 16 are drawn anew
-        found[n - 16 :] = turn(draw(generator, 16), mean, std)
-    return found
+    uniforms = draw(generator, (whole if dtype.itemsize == 2 else n) + tail)
+    if tail:
+        uniforms = np.concatenate([uniforms[:whole], uniforms[-tail:]])
+    found = np.empty(whole + tail, uniforms.dtype)
+    for start in range(0, len(found), CHUNK):
+        found[start : start + CHUNK] = turn(uniforms[start : start + CHUNK], mean, std)
+    if tail:
+        found[n - tail : n] = found[whole:].copy()  # they overlap
+    return found[:n]
 
 
 def _turn_double(uniforms: Array, mean: float, std: float) -> Array:
