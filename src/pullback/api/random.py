@@ -139,15 +139,35 @@ def _like(function: Any, name: str) -> Any:
         x = arguments.tensor(input, name)
         chosen = x.dtype if dtype is None else dtype
         options.pop("memory_format", None)
-        return function(*args, tuple(x._data.shape), dtype=chosen, **options)
+        grad = options.pop("requires_grad", False)
+
+        def draw(shape: tuple[int, ...]) -> Any:
+            return function(*args, shape, dtype=chosen, **options)._data
+
+        return finish(ops.in_memory_order(x._data, draw), grad)
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"`{function.__name__}` of the shape and dtype of `input`."
     return like
 
 
-rand_like, randn_like = _like(rand, "rand_like"), _like(randn, "randn_like")
+rand_like = _like(rand, "rand_like")
 randint_like = _like(randint, "randint_like")
+
+
+def randn_like(
+    input: Any, *, dtype: Any = None, generator: Any = None, device: Any = None,  # noqa: A002
+    layout: Any = None, requires_grad: bool = False, memory_format: Any = None,
+) -> Tensor:  # fmt: skip
+    """`randn` of the shape and dtype of `input`."""
+    x = arguments.tensor(input, "randn_like")._data
+    source, plain = stream(generator), bool(x.flags.c_contiguous)
+    numpy = _floating(dtypes.public(x.dtype) if dtype is None else dtype, "normal_kernel_cpu")
+
+    def draw(shape: tuple[int, ...]) -> Any:
+        return ops.normal(source, shape, numpy, 0.0, 1.0, plain)
+
+    return finish(ops.in_memory_order(x, draw), requires_grad, device, layout)
 
 
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:  # noqa: A002
@@ -217,8 +237,12 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Filled with 1 with probability p (a number or a tensor), else 0."""
     g, dtype = stream(generator), self._data.dtype
     if isinstance(p, Tensor):
-        wide = np.broadcast_to(p._data, self._data.shape)
-        return _drawn(self, lambda shape: ops.bernoulli(g, wide, dtype))
+        from pullback.api.inplace import random_fill
+
+        drawn = ops.in_memory_order(
+            self._data, lambda shape, chance: ops.bernoulli(g, chance, dtype), p._data
+        )
+        return random_fill(self, drawn)
     return _drawn(self, lambda shape: ops.bernoulli(g, float(p), dtype, shape))
 
 
