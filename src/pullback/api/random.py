@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pullback.api import arguments
 from pullback.api.creation import finish
 from pullback.config import Defaults
