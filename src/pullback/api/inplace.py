@@ -11,7 +11,9 @@ from pullback.api import arguments
 from pullback.api.elementwise import scaled
 from pullback.api.modes import is_grad_enabled
 from pullback.core.callsite import with_site
+from pullback.core.dtypes import FLOAT32, FLOAT64
 from pullback.core.primitive import Primitive
+from pullback.core.quiet import quiet
 from pullback.eager.apply import apply
 from pullback.eager.inplace import apply_inplace, check_writable, store
 from pullback.eager.tensor import Tensor, bump_version, wrap
@@ -175,7 +177,7 @@ def scaled_update(x: Any, y: Any, alpha: Any) -> bool:
     """x += alpha * y in one pass over memory, by SciPy's BLAS, where it is that plain.
 
     An optimiser's step is this: NumPy needs two passes and a temporary.  BLAS rounds once per
-    element, as PyTorch does.  False when it does not apply, or SciPy is not installed.
+    element, as PyTorch does.  False when it does not apply.
     """
     if type(y) is not Tensor or type(alpha) is not float:
         return False
@@ -183,22 +185,28 @@ def scaled_update(x: Any, y: Any, alpha: Any) -> bool:
     if (
         type(a) is not np.ndarray
         or type(b) is not np.ndarray
-        or a.size < 256
         or a.dtype is not b.dtype
         or a.shape != b.shape
-        or a.dtype.kind != "f"
-        or a.dtype.itemsize < 4
-        or not (a.flags.c_contiguous and b.flags.c_contiguous and a.flags.writeable)
-        or np.may_share_memory(a, b)
-        or (is_grad_enabled() and (x._requires_grad or y._requires_grad))
+        or a.dtype not in (FLOAT32, FLOAT64)
+        or ((x._requires_grad or y._requires_grad) and is_grad_enabled())
     ):
         return False
-    axpy = axpy_of(a.dtype.itemsize)
-    if axpy is None:
+    mine, theirs = a.flags, b.flags
+    if not (mine.c_contiguous and mine.writeable and theirs.c_contiguous):
         return False
-    axpy(b.reshape(-1), a.reshape(-1), a=alpha)
+    if (a is b or not (mine.owndata and theirs.owndata)) and np.may_share_memory(a, b):
+        return False
+    axpy = axpy_of(a.dtype.itemsize) if a.size >= 8 else None  # the smallest need no SciPy
+    if axpy is not None:
+        axpy(b.reshape(-1), a.reshape(-1), a=alpha)
+    else:
+        quiet.run(_add_scaled, a, b, a.dtype.type(alpha))
     bump_version(x)
     return True
+
+
+def _add_scaled(a: Any, b: Any, alpha: Any) -> None:
+    np.add(a, b * alpha, out=a)
 
 
 @functools.cache

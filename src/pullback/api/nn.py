@@ -178,14 +178,15 @@ def nll_loss(
         )
     labels = t._data
     ignored: Any = None
-    if type(labels) is np.ndarray and labels.size:
+    classes = x._data.shape[axis]
+    plain = type(labels) is np.ndarray and labels.size > 0
+    if plain and not all_classes(labels, classes, ignore_index):
         low, high = int(np.minimum.reduce(labels, None)), int(np.maximum.reduce(labels, None))
         if low <= ignore_index <= high:
             found = labels == ignore_index
             ignored = found if found.any() else None
             valid = labels[~found]
             low, high = (int(valid.min()), int(valid.max())) if valid.size else (0, 0)
-        classes = x._data.shape[axis]
         if low < 0 or high >= classes:
             raise target_error(low if low < 0 else high, classes)
     if weight is None and ignored is None:
@@ -202,6 +203,13 @@ def nll_loss(
     if reduction != "mean":
         return _reduced(loss, reduction)
     return reduce.sum(loss) / reduce.sum(w)
+
+
+def all_classes(labels: Any, classes: int, ignore_index: int) -> bool:
+    """Whether every label is a class that counts: one look, as negative numbers read as huge."""
+    if labels.dtype != np.int64 or ignore_index >= 0:
+        return False
+    return bool(np.maximum.reduce(labels.view(np.uint64), None) < classes)
 
 
 def target_error(bad: int, classes: int) -> Exception:
