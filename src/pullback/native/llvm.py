@@ -24,9 +24,11 @@ def bindings() -> tuple[Any, Any]:
     return ir, binding
 
 
-@functools.cache
 def target_machine() -> Any:
-    """Code for this very processor, with all its vector instructions."""
+    """Code for this very processor, with all its vector instructions.
+
+    Each engine needs one of its own, which it frees with itself.
+    """
     _, binding = bindings()
     return binding.Target.from_default_triple().create_target_machine(
         cpu=binding.get_host_cpu_name(),
@@ -36,16 +38,15 @@ def target_machine() -> Any:
 
 
 class Compiled:
-    """Machine code of one module; the address of a function stays valid while this lives."""
+    """Machine code of one module, given as text; freed with this object, addresses and all."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, text: str) -> None:
         _, binding = bindings()
         machine = target_machine()
-        self._parsed = binding.parse_assembly(str(module))
+        self._parsed = binding.parse_assembly(text)
         self._parsed.verify()
         options = binding.create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization = True
-        options.slp_vectorization = True
         builder = binding.create_pass_builder(machine, options)
         builder.getModulePassManager().run(self._parsed, builder)
         self._engine = binding.create_mcjit_compiler(self._parsed, machine)

@@ -95,3 +95,9 @@ def tanh_tail(terms: int, h: float) -> tuple[float, ...]:
         for k in range(1, terms + EXTRA + 1):
             t.append(-sum((t[i] * t[k - 1 - i] for i in range(k)), Decimal(0)) / (2 * k + 1))
         return economised(t[1:], 0, h * h, terms)
+
+
+@functools.cache
+def log_tail_after_first(terms: int, h: float) -> tuple[float, ...]:
+    """(log((1 + s) / (1 - s)) - 2 s - 2 s^3 / 3) / s^5 in powers of s^2, for |s| <= h."""
+    return economised([_quotient(2, 2 * k + 5) for k in range(terms + EXTRA)], 0, h * h, terms)

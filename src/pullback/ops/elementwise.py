@@ -135,7 +135,7 @@ def _and(a: Any, b: Any) -> Any:
 pow_ = elementwise(
     "pow", _power, inputs=("a", "b"),
     partials=dict(a=_power_in_base, b=_power_in_exponent),
-    reference="operator.pow", doc="a ** b",
+    emit=lambda ir, a, b: ir.power(a, b), reference="operator.pow", doc="a ** b",
 )  # fmt: skip
 square = elementwise(
     "square", np.square, partials=dict(x=lambda x: x * 2), promotion=None,
@@ -165,16 +165,17 @@ floor_divide = elementwise("floor_divide", np.floor_divide, doc="the quotient ro
 
 # ---------------------------------------------------------------- rounding: zero derivative
 sign = elementwise("sign", np.sign, vjp=_zero, jvp=_flat, promotion=None,
-                   doc="-1, 0 or 1")  # fmt: skip
+                   emit=lambda ir, x: ir.sign(x), doc="-1, 0 or 1")  # fmt: skip
 floor = elementwise("floor", np.floor, vjp=_zero, jvp=_flat,
-                    promotion=None, doc="rounded down")  # fmt: skip
+                    promotion=None, emit=lambda ir, x: ir.floor(x), doc="rounded down")  # fmt: skip
 ceil = elementwise("ceil", np.ceil, vjp=_zero, jvp=_flat,
-                   promotion=None, doc="rounded up")  # fmt: skip
+                   promotion=None, emit=lambda ir, x: ir.ceil(x), doc="rounded up")  # fmt: skip
 trunc = elementwise("trunc", np.trunc, vjp=_zero, jvp=_flat,
-                    promotion=None, doc="rounded towards zero")  # fmt: skip
+                    promotion=None, emit=lambda ir, x: ir.trunc(x), doc="rounded towards zero")  # fmt: skip
 round_ = elementwise(
     "round", lambda x, *, decimals: np.round(x, decimals), vjp=_zero,
-    jvp=_flat, promotion=None, doc="rounded to even",
+    jvp=_flat, promotion=None, emit=lambda ir, x, *, decimals: ir.round(x, decimals),
+    doc="rounded to even",
 )  # fmt: skip
 
 # ---------------------------------------------------------------- exponentials and logarithms
@@ -183,10 +184,12 @@ exp = elementwise(
     emit=lambda ir, x: ir.exp(x), reference="cmath.exp", doc="e ** x",
 )  # fmt: skip
 exp2 = elementwise(
-    "exp2", np.exp2, promotion="float", partials=dict(x=lambda out: out * LOG2), doc="2 ** x",
+    "exp2", np.exp2, promotion="float", partials=dict(x=lambda out: out * LOG2),
+    emit=lambda ir, x: ir.exp2(x), doc="2 ** x",
 )  # fmt: skip
 expm1 = elementwise(
-    "expm1", np.expm1, promotion="float", partials=dict(x=lambda out: out + 1), doc="exp(x) - 1",
+    "expm1", np.expm1, promotion="float", partials=dict(x=lambda out: out + 1),
+    emit=lambda ir, x: ir.expm1(x), doc="exp(x) - 1",
 )  # fmt: skip
 log = elementwise(
     "log", np.log, promotion="float",
@@ -196,17 +199,17 @@ log = elementwise(
 log2 = elementwise(
     "log2", np.log2, promotion="float",
     vjp=dict(x=lambda g, x: g / conj(x * LOG2)), jvp=dict(x=lambda t, x: t / (x * LOG2)),
-    doc="the logarithm to base 2",
+    emit=lambda ir, x: ir.log2(x), doc="the logarithm to base 2",
 )  # fmt: skip
 log10 = elementwise(
     "log10", np.log10, promotion="float",
     vjp=dict(x=lambda g, x: g / conj(x * LOG10)), jvp=dict(x=lambda t, x: t / (x * LOG10)),
-    doc="the logarithm to base 10",
+    emit=lambda ir, x: ir.log10(x), doc="the logarithm to base 10",
 )  # fmt: skip
 log1p = elementwise(
     "log1p", np.log1p, promotion="float",
     vjp=dict(x=lambda g, x: g / conj(x + 1)), jvp=dict(x=lambda t, x: t / (x + 1)),
-    doc="log(1 + x)",
+    emit=lambda ir, x: ir.log1p(x), doc="log(1 + x)",
 )  # fmt: skip
 sqrt = elementwise(
     "sqrt", np.sqrt, promotion="float",
@@ -222,15 +225,15 @@ rsqrt = elementwise(
 # ---------------------------------------------------------------- trigonometric, hyperbolic
 sin = elementwise(
     "sin", np.sin, promotion="float", partials=dict(x=lambda x: cos(x)),
-    reference="cmath.sin", doc="the sine of x (radians)",
+    emit=lambda ir, x: ir.sin(x), reference="cmath.sin", doc="the sine of x (radians)",
 )  # fmt: skip
 cos = elementwise(
     "cos", np.cos, promotion="float", partials=dict(x=lambda x: -sin(x)),
-    reference="cmath.cos", doc="the cosine of x (radians)",
+    emit=lambda ir, x: ir.cos(x), reference="cmath.cos", doc="the cosine of x (radians)",
 )  # fmt: skip
 tan = elementwise(
     "tan", np.tan, promotion="float", partials=dict(x=lambda out: out * out + 1),
-    reference="cmath.tan", doc="the tangent of x (radians)",
+    emit=lambda ir, x: ir.tan(x), reference="cmath.tan", doc="the tangent of x (radians)",
 )  # fmt: skip
 asin = elementwise(
     "asin", np.arcsin, promotion="float", partials=dict(x=lambda x: rsqrt(1 - x * x)),
@@ -245,11 +248,12 @@ atan = elementwise(
     doc="the inverse tangent, in radians",
 )  # fmt: skip
 sinh = elementwise(
-    "sinh", np.sinh, promotion="float", partials=dict(x=lambda x: cosh(x)), doc="hyperbolic sine",
+    "sinh", np.sinh, promotion="float", partials=dict(x=lambda x: cosh(x)),
+    emit=lambda ir, x: ir.sinh(x), doc="hyperbolic sine",
 )  # fmt: skip
 cosh = elementwise(
     "cosh", np.cosh, promotion="float", partials=dict(x=lambda x: sinh(x)),
-    doc="hyperbolic cosine",
+    emit=lambda ir, x: ir.cosh(x), doc="hyperbolic cosine",
 )  # fmt: skip
 tanh = elementwise(
     "tanh", np.tanh, promotion="float",
@@ -313,7 +317,8 @@ sgn = general(
     "sgn", _sgn,
     vjp=dict(x=lambda g, x, out: _tangential(g, x, out) if is_complex(x) else zeros_like(g)),
     jvp=dict(x=lambda t, x, out: _tangential(t, x, out) if is_complex(x) else zeros_like(t)),
-    batch="elementwise", broadcasts=True, doc="x / |x|, and 0 at 0",
+    batch="elementwise", broadcasts=True, emit=lambda ir, x: ir.sign(x),
+    doc="x / |x|, and 0 at 0",
 )  # fmt: skip
 abs_ = general(
     "abs", np.abs,
@@ -406,6 +411,7 @@ clamp = elementwise(
     "clamp", _clamp, promotion=None,
     vjp=dict(x=lambda g, x, min, max: where(_inside(x, min, max), g, 0)),
     jvp=dict(x=lambda t, x, min, max: where(_inside(x, min, max), t, 0)),
+    emit=lambda ir, x, *, min, max: ir.clamp(x, min, max),
     doc="x limited to [min, max]; the gradient passes at the bounds",
 )  # fmt: skip
 
@@ -438,15 +444,21 @@ logical_and = elementwise(
     "logical_and", np.logical_and, promotion=None, emit=lambda ir, a, b: ir.both(a, b),
     doc="both are true",
 )  # fmt: skip
-logical_or = elementwise("logical_or", np.logical_or, promotion=None, doc="either is true")
-logical_xor = elementwise("logical_xor", np.logical_xor, promotion=None, doc="one is true")
-logical_not = elementwise("logical_not", np.logical_not, promotion=None, doc="x is false")
+logical_or = elementwise("logical_or", np.logical_or, promotion=None,
+                         emit=lambda ir, a, b: ir.either(a, b), doc="either is true")  # fmt: skip
+logical_xor = elementwise("logical_xor", np.logical_xor, promotion=None,
+                          emit=lambda ir, a, b: ir.differ(a, b), doc="one is true")  # fmt: skip
+logical_not = elementwise("logical_not", np.logical_not, promotion=None,
+                          emit=lambda ir, x: ir.negate(x), doc="x is false")  # fmt: skip
 bitwise_and = elementwise("bitwise_and", np.bitwise_and, doc="bits set in both")
 bitwise_or = elementwise("bitwise_or", np.bitwise_or, doc="bits set in either")
 bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, doc="bits set in one")
 bitwise_not = elementwise("bitwise_not", np.invert, promotion=None, doc="all bits flipped")
 left_shift = elementwise("left_shift", np.left_shift, doc="a * 2 ** b")
 right_shift = elementwise("right_shift", np.right_shift, doc="a // 2 ** b")
-isnan = elementwise("isnan", np.isnan, promotion=None, doc="is not a number")
-isinf = elementwise("isinf", np.isinf, promotion=None, doc="is infinite")
-isfinite = elementwise("isfinite", np.isfinite, promotion=None, doc="is finite")
+isnan = elementwise("isnan", np.isnan, promotion=None,
+                    emit=lambda ir, x: ir.isnan(x), doc="is not a number")  # fmt: skip
+isinf = elementwise("isinf", np.isinf, promotion=None,
+                    emit=lambda ir, x: ir.isinf(x), doc="is infinite")  # fmt: skip
+isfinite = elementwise("isfinite", np.isfinite, promotion=None,
+                       emit=lambda ir, x: ir.isfinite(x), doc="is finite")  # fmt: skip
