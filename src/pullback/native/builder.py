@@ -5,8 +5,8 @@ of a choice are computed and one is selected.  Sources: argument reduction by W.
 W. Waite, "Software Manual for the Elementary Functions" (1980); double-length arithmetic by
 T. J. Dekker, Numerische Mathematik 18 (1971); polynomials from `series.py`.
 
-Largest errors, in units in the last place, that tests/native allows (1.0 would be either
-neighbour of the exact value): see ACCURACY.
+The largest errors that tests/native allows are in ACCURACY; measured with fused multiply-add, they
+are 0.8 to 1.6 units in the last place, 2.3 for sigmoid and tan.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from pullback.native import series
 from pullback.native.arithmetic import HALF_PI, LN2, LN10, Arithmetic, parts
 from pullback.native.series import DIGITS
 
+# in units in the last place: 0.5 is correctly rounded, and holds for what is not listed
 ACCURACY = {
-    "exp": 1.0, "exp2": 1.5, "expm1": 2.0, "log": 1.0, "log2": 1.5, "log10": 1.5, "log1p": 1.5,
+    "exp": 1.25, "exp2": 1.5, "expm1": 2.0, "log": 1.25, "log2": 1.5, "log10": 1.5, "log1p": 1.5,
     "tanh": 1.5, "sigmoid": 2.5, "sinh": 2.0, "cosh": 1.5, "sin": 1.5, "cos": 1.5, "tan": 2.5,
     "pow": 1.5, "rsqrt": 1.5, "round": 1.0,
 }  # fmt: skip
@@ -86,10 +87,6 @@ class Builder(Arithmetic):
         other = self._b.sub(n, half)
         return self.fmul(self.fmul(value, self._power_of_two(half)), self._power_of_two(other))
 
-    def _ends(self, x: Any, unit: float) -> Any:
-        """x limited to where 2 ** (x / unit) goes from 0 to infinity."""
-        return self.clamp(x, self.facts.lowest * unit, self.facts.highest * unit)
-
     def exp(self, x: Any, halvings: int = 0) -> Any:
         """e ** x (over 2 ** halvings, without overflow before that); NaN for NaN."""
         highest = (self.facts.highest + halvings) * float(LN2)
@@ -100,7 +97,7 @@ class Builder(Arithmetic):
 
     def exp2(self, x: Any) -> Any:
         """2 ** x"""
-        x = self._ends(x, 1.0)
+        x = self.clamp(x, self.facts.lowest, self.facts.highest)
         n, n_float = self._nearest(x)
         r = self.fmul(self.fsub(x, n_float), self.constant(float(LN2)))
         rest = self.fadd(r, self._exp_tail(r))

@@ -121,7 +121,7 @@ class Program:
             operands = tuple(
                 order[int(o)] if isinstance(o, Ref) else float(np.asarray(o)) for o in i.operands
             )
-            steps.append(Step(i.primitive.name, operands))
+            steps.append(Step(i.primitive.name, operands, tuple(i.params.items())))
             order[i.results[0]] = len(self.inputs) + len(steps) - 1
             if result_dtype != dtype and result_dtype != np.bool_:
                 raise UnsupportedError(with_site(f"fused: mixed dtypes {dtype}, {result_dtype}"))
