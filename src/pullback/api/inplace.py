@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from pullback.api import arguments
 from pullback.api.elementwise import scaled
 from pullback.api.modes import is_grad_enabled
+from pullback.core.blas import axpy
 from pullback.core.callsite import with_site
 from pullback.core.dtypes import FLOAT32, FLOAT64
 from pullback.core.primitive import Primitive
@@ -174,10 +174,10 @@ def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def scaled_update(x: Any, y: Any, alpha: Any) -> bool:
-    """x += alpha * y in one pass over memory, by SciPy's BLAS, where it is that plain.
+    """x += alpha * y, where it is that plain; False where it is not.
 
-    An optimiser's step is this: NumPy needs two passes and a temporary.  BLAS rounds once per
-    element, as PyTorch does.  False when it does not apply.
+    An optimiser's step is this.  BLAS does it in one pass over memory, and rounds once per element,
+    as PyTorch does.
     """
     if type(y) is not Tensor or type(alpha) is not float:
         return False
@@ -196,9 +196,9 @@ def scaled_update(x: Any, y: Any, alpha: Any) -> bool:
         return False
     if (a is b or not (mine.owndata and theirs.owndata)) and np.may_share_memory(a, b):
         return False
-    axpy = axpy_of(a.dtype.itemsize) if a.size >= 8 else None  # the smallest need no SciPy
-    if axpy is not None:
-        axpy(b.reshape(-1), a.reshape(-1), a=alpha)
+    update = axpy(a.dtype.itemsize)
+    if update is not None:
+        update(alpha, b, a)
     else:
         quiet.run(_add_scaled, a, b, a.dtype.type(alpha))
     bump_version(x)
@@ -207,16 +207,6 @@ def scaled_update(x: Any, y: Any, alpha: Any) -> bool:
 
 def _add_scaled(a: Any, b: Any, alpha: Any) -> None:
     np.add(a, b * alpha, out=a)
-
-
-@functools.cache
-def axpy_of(itemsize: int) -> Any:
-    """BLAS's update for float32 or float64; None without SciPy."""
-    try:
-        from scipy.linalg import blas
-    except ImportError:
-        return None
-    return blas.saxpy if itemsize == 4 else blas.daxpy
 
 
 def pow_(self: Tensor, exponent: Any) -> Tensor:
