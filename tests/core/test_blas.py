@@ -20,7 +20,7 @@ def test_update_equals_numpy(dtype: type, n: int) -> None:
     x, y = rng.normal(size=n).astype(dtype), rng.normal(size=n).astype(dtype)
     want = y + dtype(0.3) * x
     update(0.3, x, y)
-    assert np.allclose(y, want, rtol=1e-6)
+    assert np.allclose(y, want, rtol=1e-6, atol=1e-6)
 
 
 def test_without_that_blas_the_update_is_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
