@@ -9,7 +9,7 @@ import numpy as np
 
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
-from pullback.core.shapes import normalize_axes, normalize_axis, to_shape
+from pullback.core.shapes import normalize_axes, normalize_axis
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentTypeError, DtypeError
 from pullback.typing import Axes, Shape
@@ -23,11 +23,18 @@ def tensor(value: Any, function: str, argument: str = "input") -> Tensor:
     """`value`, which must be a Tensor: PyTorch's TypeError otherwise."""
     if isinstance(value, Tensor):
         return value
+    place = " (position 1)" if argument == "input" else ""
     raise ArgumentTypeError(
         with_site(
-            f"{function}(): argument '{argument}' must be Tensor, not {type(value).__name__}"
+            f"{function}(): argument '{argument}'{place} must be Tensor, not {kind(value)}"
         )
     )
+
+
+def kind(value: Any) -> str:
+    """The name of a value's type as messages give it."""
+    found = type(value)
+    return f"numpy.{found.__name__}" if found.__module__ == "numpy" else found.__name__
 
 
 def tensor_list(values: Any, function: str, argument: str = "tensors") -> tuple[Tensor, ...]:
@@ -35,16 +42,16 @@ def tensor_list(values: Any, function: str, argument: str = "tensors") -> tuple[
     if isinstance(values, Tensor) or not isinstance(values, (tuple, list)):
         raise ArgumentTypeError(
             with_site(
-                f"{function}(): argument '{argument}' must be tuple of Tensors, not "
-                f"{type(values).__name__}"
+                f"{function}(): argument '{argument}' (position 1) must be tuple of Tensors, not "
+                f"{kind(values)}"
             )
         )
     for i, v in enumerate(values):
         if not isinstance(v, Tensor):
             raise ArgumentTypeError(
                 with_site(
-                    f"expected Tensor as element {i} in argument '{argument}' of {function}(), "
-                    f"but got {type(v).__name__}"
+                    f"expected Tensor as element {i} in argument 0, but got {kind(v)}: "
+                    f"'{argument}' of {function}()"
                 )
             )
     return tuple(values)
@@ -52,16 +59,18 @@ def tensor_list(values: Any, function: str, argument: str = "tensors") -> tuple[
 
 def operand(value: Any, function: str, argument: str = "other") -> Any:
     """A Tensor or a Python number; NumPy scalars and arrays are taken in."""
-    if isinstance(value, (Tensor, *NUMBERS)):
+    if isinstance(value, Tensor):
         return value
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic):  # before the numbers: np.float64 is a float, but wider
         return value.item()
+    if isinstance(value, NUMBERS):
+        return value
     if isinstance(value, np.ndarray):
         return wrap(value)
     raise ArgumentTypeError(
         with_site(
-            f"{function}(): argument '{argument}' must be Tensor or Number, not "
-            f"{type(value).__name__}"
+            f"{function}(): argument '{argument}' (position {1 if argument == 'input' else 2}) "
+            f"must be Tensor, not {kind(value)}: a Tensor or a number"
         )
     )
 
@@ -83,26 +92,83 @@ def either(value: Any, other: Any, default: Any = None) -> Any:
     return value if other is UNSET else other
 
 
-def size(args: tuple[Any, ...], name: str = "size") -> Shape:
-    """Sizes given one by one, or as one sequence."""
-    return to_shape(args, name)
+def size(args: tuple[Any, ...], name: str = "size", function: str = "") -> Shape:
+    """Sizes given one by one, or as one list or tuple."""
+    alone = len(args) == 1
+    if alone and isinstance(args[0], (tuple, list)):
+        args, alone = tuple(args[0]), False
+    result = []
+    for i, n in enumerate(args):
+        if type(n) is int:
+            result.append(n)
+            continue
+        try:
+            if isinstance(n, (bool, np.bool_)):
+                raise TypeError
+            result.append(operator.index(n))
+        except TypeError:
+            raise not_ints(n, i, name, function, alone) from None
+    return tuple(result)
+
+
+def not_ints(value: Any, place: int, name: str, function: str, alone: bool) -> Exception:
+    """PyTorch's error for something else than an int among sizes."""
+    call = f"{function}(): " if function else ""
+    if alone:
+        text = f"argument '{name}' (position 1) must be tuple of ints, not {kind(value)}"
+    elif not place:
+        text = (
+            f"argument '{name}' (position 1) must be tuple of ints, but found element of type "
+            f"{kind(value)} at pos 0"
+        )
+    else:
+        text = (
+            f"argument '{name}' failed to unpack the object at pos {place + 1} with error \"type "
+            f"must be tuple of ints,but got {kind(value)}\""
+        )
+    return ArgumentTypeError(with_site(call + text))
+
+
+def sizes(args: tuple[Any, ...], function: str) -> Shape:
+    """The sizes of a constructor."""
+    return size(args, "size", function)
+
+
+def one_size(value: Any, function: str) -> Shape:
+    """The `size=` of a constructor: a list or tuple of ints."""
+    if not isinstance(value, (tuple, list)):
+        raise ArgumentTypeError(
+            with_site(
+                f"{function}(): argument 'size' (position 1) must be tuple of ints, not "
+                f"{kind(value)}"
+            )
+        )
+    return size((value,), "size", function)
+
+
+def given(args: tuple[Any, ...], function: str, argument: str) -> None:
+    """TypeError when a function that takes `*args` got none."""
+    if not args:
+        raise ArgumentTypeError(
+            with_site(f'{function}() missing 1 required positional arguments: "{argument}"')
+        )
 
 
 def integer(value: Any, function: str, argument: str) -> int:
-    """An int (or anything with __index__; a 0-d integer Tensor)."""
+    """An int (or anything with __index__, such as a 0-d integer Tensor; no bool)."""
     try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
         return operator.index(value)
     except TypeError:
         raise ArgumentTypeError(
-            with_site(
-                f"{function}(): argument '{argument}' must be int, not {type(value).__name__}"
-            )
+            with_site(f"{function}(): argument '{argument}' must be int, not {kind(value)}")
         ) from None
 
 
-def dtype(value: Any, default: Any = None) -> Any:
+def dtype(value: Any, default: Any = None, function: str = "") -> Any:
     """The NumPy dtype of a `dtype=` argument."""
-    return default if value is None else dtypes.to_numpy(value)
+    return default if value is None else dtypes.to_numpy(value, "dtype", function)
 
 
 def differentiable_dtype(numpy: Any, function: str) -> None:

@@ -28,17 +28,30 @@ def to(x: Tensor, *args: Any, **options: Any) -> Tensor:
     wanted, copy = options.pop("dtype", None), options.pop("copy", False)
     check_device(options.pop("device", None))
     options.pop("non_blocking", None), options.pop("memory_format", None)
+    other = options.pop("other", None)
     if options:
         raise ArgumentTypeError(
-            with_site(f"to() got an unexpected keyword {next(iter(options))!r}")
+            with_site(
+                "to() received an invalid combination of arguments: unexpected keyword "
+                f"{next(iter(options))!r}"
+            )
         )
-    for a in args:
-        if isinstance(a, (str, device)):
+    given: set[str] = set()
+    for a in args if other is None else (other, *args):
+        if isinstance(a, bool):  # non_blocking, copy
+            continue
+        kind = "device" if isinstance(a, (str, device, int)) else "dtype"
+        if a is not None and kind in given:
+            raise ArgumentTypeError(
+                with_site(
+                    f"to() received an invalid combination of arguments: two that name a {kind}"
+                )
+            )
+        given.add(kind)
+        if kind == "device":
             check_device(a)
         elif isinstance(a, Tensor):
             wanted = a._data.dtype
-        elif isinstance(a, bool):
-            continue
         elif a is not None:
             wanted = a
     if wanted is None:
@@ -120,10 +133,29 @@ def truth(x: Tensor) -> bool:
 
 
 def number(kind: type) -> Any:
-    """`float(x)`, `int(x)`, `complex(x)`."""
+    """`float(x)`, `int(x)`, `complex(x)`.
+
+    Raises ValueError unless there is one element, RuntimeError for an imaginary part.
+    """
 
     def convert(self: Tensor) -> Any:
-        return kind(item(self))
+        data = concrete(self, f"{kind.__name__}()")
+        if data.size != 1:
+            raise ArgumentValueError(
+                with_site(
+                    "only one element tensors can be converted to Python scalars: this one has "
+                    f"{data.size}"
+                )
+            )
+        value = data.item()
+        if isinstance(value, complex) and kind is not complex:
+            if value.imag:
+                name = "int64_t" if kind is int else "double"
+                raise ArgumentRuntimeError(
+                    with_site(f"value cannot be converted to type {name} without overflow")
+                )
+            value = value.real
+        return kind(value)
 
     return convert
 
@@ -194,7 +226,17 @@ def data_ptr(x: Tensor) -> int:
 
 
 def type_name(x: Tensor, dtype: Any = None) -> Any:
-    """`x.type()` is PyTorch's class name; `x.type(dtype)` converts."""
+    """`x.type()` is PyTorch's class name; `x.type(dtype)` converts.
+
+    dtype: a dtype, a class such as `torch.DoubleTensor`, or its name; ValueError for others.
+    """
     if dtype is None:
         return f"torch.{arguments.PYTORCH_NAMES[x._data.dtype.name]}Tensor"
-    return to(x, dtype)
+    if isinstance(dtype, dtypes.dtype):
+        return to(x, dtype)
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", repr(dtype))
+    short = name.removeprefix("torch.").removesuffix("Tensor")
+    for numpy_name, c_name in arguments.PYTORCH_NAMES.items():
+        if short == c_name and name.endswith("Tensor"):
+            return to(x, dtypes.FROM_NAME[numpy_name])
+    raise ArgumentValueError(with_site(f"invalid type: '{name}'"))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.api import arguments
+from pullback.api import arguments, data
+from pullback.api.data import check_array, to_array
 from pullback.config import Defaults
 from pullback.core import dtypes
 from pullback.core.callsite import here, with_site
@@ -23,10 +24,16 @@ from pullback.errors import (
 
 
 def finish(
-    array: Any, requires_grad: bool = False, device: Any = None, layout: Any = None
+    array: Any, requires_grad: Any = False, device: Any = None, layout: Any = None
 ) -> Tensor:
     """A tensor around a fresh array, with the arguments that all constructors share."""
     check_device(device)
+    if requires_grad is not None and type(requires_grad) is not bool:
+        raise ArgumentTypeError(
+            with_site(
+                f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}"
+            )
+        )
     if layout is not None and str(layout) != "torch.strided":
         raise UnsupportedError(with_site(f"layout {layout}: tensors here are dense (strided)"))
     out = wrap(array)
@@ -36,159 +43,6 @@ def finish(
 
 
 # ---------------------------------------------------------------- from data
-def _unwrap(data: Any) -> Any:
-    """Nested lists with the Tensors in them as arrays."""
-    if isinstance(data, Tensor):
-        if data._data.size != 1 and data.ndim == 0:
-            return data._data
-        return data._data
-    if isinstance(data, (list, tuple)):
-        return [_unwrap(d) for d in data]
-    return data
-
-
-def _holds_tensor(data: Any) -> bool:
-    return isinstance(data, Tensor) or (
-        isinstance(data, (list, tuple)) and any(_holds_tensor(d) for d in data)
-    )
-
-
-def _first_leaf(data: Any) -> Any:
-    while isinstance(data, (list, tuple)) and data:
-        data = data[0]
-    return data
-
-
-def _ragged(data: Any, depth: int = 0) -> Exception:
-    """PyTorch's error for nested lists that do not form a box."""
-    length = None
-    for d in data:
-        mine = len(d) if isinstance(d, (list, tuple)) else None
-        if length is None and mine is not None and d is data[0]:
-            length = mine
-        elif mine != length:
-            if mine is None or length is None:
-                return ArgumentTypeError(
-                    with_site(
-                        "tensor(): nested lists mix numbers and sequences at the same depth: "
-                        f"got {type(data[0]).__name__} and {type(d).__name__}"
-                    )
-                )
-            return ArgumentValueError(
-                with_site(
-                    f"expected sequence of length {length} at dim {depth + 1} (got {mine})"
-                )
-            )
-    for d in data:
-        if isinstance(d, (list, tuple)):
-            found = _ragged(d, depth + 1)
-            if not isinstance(found, StopIteration):
-                return found
-    return StopIteration()
-
-
-def to_array(data: Any, function: str = "tensor", dtype: Any = None) -> Any:
-    """An array with the dtype that PyTorch infers; shares the memory of arrays and tensors.
-
-    With a `dtype` to come, numbers keep all their digits for it.
-    """
-    if isinstance(data, Tensor):
-        return data._data
-    if isinstance(data, np.ndarray):
-        return check_array(data)
-    if isinstance(data, np.generic):
-        return check_array(np.asarray(data))
-    if isinstance(data, (bool, int, float, complex)):
-        return number_array(data) if dtype is None else np.asarray(data)
-    if isinstance(data, str):
-        raise ArgumentTypeError(with_site(f"new(): invalid data type '{type(data).__name__}'"))
-    if not isinstance(data, (list, tuple)):
-        if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
-            return check_array(np.asarray(data))
-        if hasattr(data, "__dlpack__"):
-            return check_array(np.from_dlpack(data))
-        if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
-            raise ArgumentRuntimeError(
-                with_site(f"Could not infer dtype of {type(data).__name__}")
-            )
-        data = list(data)
-    if _holds_tensor(data):
-        data = _unwrap(data)
-    try:
-        array = np.array(data)
-    except (ValueError, TypeError) as error:
-        found = _ragged(data) if isinstance(data, (list, tuple)) else StopIteration()
-        if isinstance(found, StopIteration):
-            found = ArgumentValueError(with_site(f"{function}(): {error}"))
-        raise found from None
-    except OverflowError:
-        raise ArgumentRuntimeError(with_site("Overflow when unpacking long long")) from None
-    if array.dtype.kind in "US":
-        raise ArgumentValueError(with_site("too many dimensions 'str'"))
-    if array.dtype.kind == "O":
-        leaf = _first_leaf(data)
-        if isinstance(leaf, int):
-            raise ArgumentRuntimeError(with_site("Overflow when unpacking long long"))
-        raise ArgumentRuntimeError(with_site(f"Could not infer dtype of {type(leaf).__name__}"))
-    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
-        raise ArgumentRuntimeError(with_site("Overflow when unpacking long long"))
-    if not array.size and array.dtype.kind == "f":
-        return array.astype(Defaults.dtype)
-    if dtype is not None:
-        return array
-    leaf = _first_leaf(data)
-    if not isinstance(leaf, (np.generic, np.ndarray)):
-        if array.dtype.kind == "f":
-            return array.astype(Defaults.dtype, copy=False)
-        if array.dtype.kind == "c":
-            return array.astype(Defaults.complex_dtype, copy=False)
-    return check_array(array)
-
-
-def number_array(value: Any) -> Any:
-    """A 0-d array of the dtype a Python number stands for."""
-    try:
-        return np.asarray(value, dtypes.dtype_of_number(value))
-    except OverflowError:
-        raise ArgumentRuntimeError(with_site("Overflow when unpacking long long")) from None
-
-
-def check_array(array: Any) -> Any:
-    """The array itself, if its dtype is one that tensors have."""
-    if array.dtype in dtypes.FROM_NUMPY:
-        native = dtypes.FROM_NUMPY[array.dtype].numpy
-        # numpy has equal dtypes that are not one object; identity is what the hot path tests
-        return array if array.dtype is native else array.view(native)
-    if array.dtype.newbyteorder("=") in dtypes.FROM_NUMPY:
-        raise ArgumentValueError(
-            with_site(
-                "given numpy array has byte order different from the native byte order. "
-                "Conversion between byte orders is currently not supported: use "
-                "array.astype(array.dtype.newbyteorder('='))"
-            )
-        )
-    name = "object_" if array.dtype.kind == "O" else array.dtype.name
-    raise ArgumentTypeError(
-        with_site(
-            f"can't convert np.ndarray of type numpy.{name}. "
-            f"The only supported types are: {', '.join(d.name for d in reversed(dtypes.ALL))}."
-        )
-    )
-
-
-def convert_dtype(array: Any, dtype: Any) -> Any:
-    """`array` in a dtype given by the user; complex to real keeps the real part."""
-    if dtype is None:
-        return array
-    numpy = dtypes.to_numpy(dtype)
-    if array.dtype == numpy:
-        return array
-    if array.dtype.kind == "c" and numpy.kind != "c":
-        array = array.real
-    with np.errstate(all="ignore"):
-        return array.astype(numpy)
-
-
 def tensor(
     data: Any,
     *,
@@ -199,9 +53,12 @@ def tensor(
 ) -> Tensor:
     """A new leaf with a copy of `data`: numbers, nested sequences, arrays, tensors.
 
-    Floats take the default dtype, integers int64; arrays keep theirs.
+    Floats take the default dtype, integers int64; arrays keep theirs, and lists of tensors and
+    NumPy scalars promote.
 
-    Raises ValueError for ragged lists, TypeError for arrays of objects, RuntimeError when
+    Raises ValueError for ragged lists, for tensors of several elements in lists, and for ints of
+    more than 64 bits; TypeError for arrays of objects and for complex numbers in a real dtype;
+    RuntimeError for numbers beyond an integer dtype, for objects that are no numbers, and when
     `requires_grad` is asked of an integer tensor.
 
     >>> import pullback
@@ -209,7 +66,7 @@ def tensor(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    array = convert_dtype(to_array(data, "tensor", dtype), dtype)
+    array = to_array(data, "tensor", dtype)
     if isinstance(data, Tensor) and type(array) is not np.ndarray:
         raise UnsupportedError(
             with_site("tensor() of a value under transformation: use x.detach().clone()")
@@ -232,7 +89,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         if dtype is None or data._data.dtype == dtypes.to_numpy(dtype):
             return data
         return data.to(dtype)
-    return wrap(convert_dtype(to_array(data, "as_tensor", dtype), dtype))
+    return wrap(to_array(data, "as_tensor", dtype))
 
 
 def asarray(
@@ -245,9 +102,9 @@ def asarray(
 ) -> Tensor:
     """`obj` as a tensor; `copy` forces (True) or refuses (False) a copy."""
     check_device(device)
-    source = to_array(obj, "asarray", dtype)
-    array = convert_dtype(source, dtype)
-    shares = array is source and isinstance(obj, (Tensor, np.ndarray))
+    array = to_array(obj, "asarray", dtype)
+    given = obj._data if isinstance(obj, Tensor) else obj
+    shares = isinstance(obj, (Tensor, np.ndarray)) and array.dtype == given.dtype
     if copy is False and not shares:
         raise ArgumentValueError(
             with_site("asarray(): can't alias arbitrary data, or another dtype, with copy=False")
@@ -267,14 +124,6 @@ def from_numpy(ndarray: Any) -> Tensor:
             with_site(f"expected np.ndarray (got {type(ndarray).__name__})")
         )
     array = check_array(np.asarray(ndarray))
-    if any(s < 0 for s in array.strides):
-        raise ArgumentValueError(
-            with_site(
-                "At least one stride in the given numpy array is negative, and tensors with "
-                "negative strides are not currently supported. (You can probably work around this "
-                "by making a copy of your array  with array.copy().)"
-            )
-        )
     if not array.flags.writeable:
         site = here(1)
         warnings.warn_explicit(
@@ -294,47 +143,69 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 
 # ---------------------------------------------------------------- filled
 def _sized(
-    fill: Any, args: tuple[Any, ...], given: Any, dtype: Any, device: Any, layout: Any,
-    requires_grad: bool,
+    function: str, fill: Any, args: tuple[Any, ...], given: Any, out: Any, dtype: Any, device: Any,
+    layout: Any, requires_grad: Any,
 ) -> Tensor:  # fmt: skip
-    shape = arguments.size(args if given is None else (given,))
+    if not args and given is arguments.UNSET:
+        raise ArgumentTypeError(
+            with_site(f'{function}() missing 1 required positional arguments: "size"')
+        )
+    shape = arguments.sizes(args, function) if args else arguments.one_size(given, function)
+    numpy = arguments.dtype(dtype, Defaults.dtype, function)
+    array = allocated(fill, shape, numpy)
+    if out is None:
+        return finish(array, requires_grad, device, layout)
+    from pullback.api.inplace import write_out
+
+    return write_out(out, finish(array if dtype is not None else array.astype(out._data.dtype)))
+
+
+def allocated(fill: Any, shape: tuple[int, ...], numpy: Any) -> Any:
+    """`fill(shape, dtype)`; RuntimeError for negative sizes and for more than memory can hold."""
     for n in shape:
         if n < 0:
             raise ArgumentRuntimeError(
                 with_site(
-                    f"Trying to create tensor with negative dimension {n}: {list(shape)}"
+                    f"Trying to create tensor with negative dimension {n}: {list(shape)}. "
+                    "Dimension size must be non-negative."
                 )
             )
-    numpy = arguments.dtype(dtype, Defaults.dtype)
-    return finish(fill(shape, numpy), requires_grad, device, layout)
+    if math.prod(n for n in shape if n) * numpy.itemsize >= 2**63:
+        raise ArgumentRuntimeError(
+            with_site(f"Storage size calculation overflowed with sizes={list(shape)}")
+        )
+    return fill(shape, numpy)
 
 
 def zeros(
-    *args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+    *args: Any, size: Any = arguments.UNSET, out: Any = None, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of zeros; sizes one by one or as one sequence."""
-    no_out(out, "zeros")
-    return _sized(np.zeros, args, size, dtype, device, layout, requires_grad)
+    return _sized(
+        "zeros", np.zeros, args, size, out, dtype, device, layout, requires_grad
+    )
 
 
 def ones(
-    *args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+    *args: Any, size: Any = arguments.UNSET, out: Any = None, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """A tensor of ones; sizes one by one or as one sequence."""
-    no_out(out, "ones")
-    return _sized(np.ones, args, size, dtype, device, layout, requires_grad)
+    return _sized(
+        "ones", np.ones, args, size, out, dtype, device, layout, requires_grad
+    )
 
 
 def empty(
-    *args: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+    *args: Any, size: Any = arguments.UNSET, out: Any = None, dtype: Any = None, layout: Any = None,
     device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
     memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """A tensor whose elements are whatever the memory held."""
-    no_out(out, "empty")
-    return _sized(np.empty, args, size, dtype, device, layout, requires_grad)
+    return _sized(
+        "empty", np.empty, args, size, out, dtype, device, layout, requires_grad
+    )
 
 
 def no_out(out: Any, function: str) -> None:
@@ -351,11 +222,12 @@ def full(
 ) -> Tensor:  # fmt: skip
     """A tensor with every element `fill_value`, whose type gives the dtype."""
     no_out(out, "full")
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    numpy = arguments.dtype(dtype, dtypes.dtype_of_number(value))
-    shape = arguments.size((size,) if not isinstance(size, int) else (size,))
-    with np.errstate(all="ignore"):
-        array = np.full(shape, np.asarray(value).astype(numpy))
+    number = data.plain_number(fill_value)
+    inferred = Defaults.dtype if number is None else dtypes.dtype_of_number(number)
+    numpy = arguments.dtype(dtype, inferred, "full")
+    value = data.fill_value(fill_value, numpy)
+    array = allocated(np.empty, arguments.one_size(size, "full"), numpy)
+    array[...] = value
     return finish(array, requires_grad, device, layout)
 
 
@@ -363,7 +235,8 @@ def scalar_tensor(
     s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """A 0-d tensor; the default dtype unless one is given."""
-    return finish(np.asarray(s, arguments.dtype(dtype, Defaults.dtype)), requires_grad, device)
+    numpy = arguments.dtype(dtype, Defaults.dtype, "scalar_tensor")
+    return finish(data.fill_value(s, numpy, "scalar_tensor", ""), requires_grad, device)
 
 
 def _like(fill: Any, function: str) -> Any:
@@ -372,7 +245,7 @@ def _like(fill: Any, function: str) -> Any:
         requires_grad: bool = False, memory_format: Any = None,
     ) -> Tensor:  # fmt: skip
         source = arguments.tensor(input, function)
-        numpy = arguments.dtype(dtype, source._data.dtype)
+        numpy = arguments.dtype(dtype, source._data.dtype, function)
         if type(source._data) is not np.ndarray:  # inside a transform: one for all examples
             return finish(fill(tuple(source._data.shape), numpy), requires_grad, device, layout)
         array = np.empty_like(source._data, dtype=numpy)
@@ -396,7 +269,7 @@ def full_like(
 ) -> Tensor:  # fmt: skip
     """A tensor of the shape and dtype of `input` with every element `fill_value`."""
     out = empty_like(input, dtype=dtype, device=device)
-    out._data[...] = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    out._data[...] = data.fill_value(fill_value, out._data.dtype, "full_like")
     if requires_grad:
         set_requires_grad(out, True, "Only Tensors of floating point and complex dtype")
     return out
@@ -404,22 +277,41 @@ def full_like(
 
 # ---------------------------------------------------------------- ranges
 def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, (Tensor, np.generic)) else value
+    """A bound of `linspace`: a number or a 0-d tensor."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise ArgumentRuntimeError(
+            with_site(
+                "linspace only supports 0-dimensional start and end tensors, but got one with "
+                f"{value.ndim} dimension(s)."
+            )
+        )
+    number = value.item() if isinstance(value, (Tensor, np.generic)) else value
+    if not isinstance(number, (bool, int, float, complex)):
+        raise ArgumentTypeError(
+            with_site(f"a bound must be Number or Tensor, not {arguments.kind(value)}")
+        )
+    return number
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None,
-    layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    start: Any = arguments.UNSET, end: Any = arguments.UNSET, step: Any = 1, *, out: Any = None,
+    dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """start, start + step, ... below end (`arange(end)` starts at 0).
 
     int64 when all arguments are integers, else the default dtype.
-    Raises RuntimeError when step is 0 or points away from end.
+    Raises RuntimeError when step is 0 or points away from end, TypeError for what is no number.
     """
     no_out(out, "arange")
-    if end is None:
+    if end is arguments.UNSET:
         start, end = 0, start
-    start, end, step = _number(start), _number(end), _number(step)
+    if start is arguments.UNSET:
+        start = 0
+    start, end, step = (
+        _real_number(v, "arange", n)
+        for v, n in ((start, "start"), (end, "end"), (step, "step"))
+    )
     if step == 0:
         raise ArgumentRuntimeError(with_site("step must be nonzero"))
     if not all(math.isfinite(v) for v in (start, end)):
@@ -429,13 +321,44 @@ def arange(
             with_site("upper bound and lower bound inconsistent with step sign")
         )
     whole = all(isinstance(v, int) for v in (start, end, step))
-    numpy = arguments.dtype(dtype, dtypes.INT64 if whole else Defaults.dtype)
+    numpy = arguments.dtype(dtype, dtypes.INT64 if whole else Defaults.dtype, "arange")
+    refuse_kinds(numpy, "bc", "arange_cpu")
     if whole:
+        for v in (start, end, step):
+            if not -(2**63) <= v < 2**63:
+                raise data.overflow("int64_t")
         array = np.arange(start, end, step, dtype=np.int64).astype(numpy)
     else:
         n = math.ceil((end - start) / step)
         array = (start + np.arange(n, dtype=np.float64) * step).astype(numpy)
     return finish(array, requires_grad, device, layout)
+
+
+def _real_number(value: Any, function: str, argument: str) -> Any:
+    """A bound of a range: TypeError for no number, RuntimeError for a complex one."""
+    number = data.plain_number(value)
+    if number is None:
+        raise ArgumentTypeError(
+            with_site(
+                f"{function}(): argument '{argument}' must be Number, not "
+                f"{'NoneType' if value is arguments.UNSET else arguments.kind(value)}"
+            )
+        )
+    if isinstance(number, complex):
+        if number.imag:
+            raise data.overflow("double")
+        number = number.real
+    return number
+
+
+def refuse_kinds(numpy: Any, kinds: str, name: str) -> None:
+    """PyTorch's error for dtypes that a function is not written for."""
+    if numpy.kind in kinds:
+        raise UnsupportedError(
+            with_site(
+                f"\"{name}\" not implemented for '{dtypes.PYTORCH_NAMES[numpy.name]}'"
+            )
+        )
 
 
 def _even(start: Any, end: Any, steps: int, numpy: Any) -> Any:
@@ -463,7 +386,15 @@ def linspace(
     no_out(out, "linspace")
     start, end = _number(start), _number(end)
     default = Defaults.complex_dtype if complex in (type(start), type(end)) else Defaults.dtype
-    numpy = arguments.dtype(dtype, default)
+    numpy = arguments.dtype(dtype, default, "linspace")
+    refuse_kinds(numpy, "b", "linspace_cpu")
+    if default.kind == "c" and numpy.kind != "c":
+        raise ArgumentRuntimeError(
+            with_site(
+                f"torch.linspace(): inferred dtype {data.C_NAMES[default.name]} can't be safely "
+                f"cast to passed dtype {dtypes.PYTORCH_NAMES[numpy.name]}"
+            )
+        )
     n = arguments.integer(steps, "linspace", "steps")
     return finish(_even(start, end, n, numpy), requires_grad, device, layout)
 
@@ -474,8 +405,9 @@ def logspace(
 ) -> Tensor:  # fmt: skip
     """`steps` numbers from base**start to base**end, evenly spaced on a log scale."""
     no_out(out, "logspace")
-    numpy = arguments.dtype(dtype, Defaults.dtype)
+    numpy = arguments.dtype(dtype, Defaults.dtype, "logspace")
     n = arguments.integer(steps, "logspace", "steps")
+    base = _number(base)
     exponents = _even(_number(start), _number(end), n, numpy)
     with np.errstate(all="ignore"):
         array = np.power(np.asarray(base, numpy), exponents).astype(numpy)
@@ -490,11 +422,12 @@ def eye(
     no_out(out, "eye")
     rows = arguments.integer(n, "eye", "n")
     columns = rows if m is None else arguments.integer(m, "eye", "m")
-    if rows < 0 or columns < 0:
-        raise ArgumentRuntimeError(
-            with_site(f"n and m must be greater or equal to 0, got {rows} and {columns}")
-        )
-    numpy = arguments.dtype(dtype, Defaults.dtype)
+    for name, value in (("n", rows), ("m", columns)):
+        if value < 0:
+            raise ArgumentRuntimeError(
+                with_site(f"{name} must be greater or equal to 0, got {value}")
+            )
+    numpy = arguments.dtype(dtype, Defaults.dtype, "eye")
     return finish(np.eye(rows, columns, dtype=numpy), requires_grad, device, layout)
 
 
@@ -504,13 +437,10 @@ def set_default_dtype(d: Any) -> None:
 
     Raises TypeError for a dtype that is not floating point.
     """
-    numpy = dtypes.to_numpy(d, "d")
-    if numpy.kind != "f":
+    numpy = d.numpy if isinstance(d, dtypes.dtype) else None
+    if numpy is None or numpy.kind != "f":
         raise ArgumentTypeError(
-            with_site(
-                "only floating-point types are supported as the default type, got "
-                f"{dtypes.public(numpy)}"
-            )
+            with_site(f"only floating-point types are supported as the default type, got {d!r}")
         )
     Defaults.dtype, Defaults.complex_dtype = numpy, dtypes.complex_of(numpy)
 

@@ -22,6 +22,7 @@ from pullback.api import (
     nn,
     random,
     reduce,
+    storage,
     text,
 )
 from pullback.core import dtypes
@@ -31,7 +32,7 @@ from pullback.eager.apply import apply, binary, mark_origin, unary
 from pullback.eager.inplace import detach_in_place
 from pullback.eager.node import Node
 from pullback.eager.tensor import Tensor, set_requires_grad, wrap
-from pullback.errors import ArgumentTypeError, GraphError
+from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, GraphError
 from pullback.ops import elementwise as ops
 from pullback.ops.movement import permute
 
@@ -67,8 +68,12 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 # ---------------------------------------------------------------- copies
-def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A leaf with its own memory and a copy of `.grad`."""
+def deepcopy(self: Tensor, memo: dict[Any, Any]) -> Tensor:
+    """A leaf with its own memory and a copy of `.grad`.
+
+    Tensors that share memory share it in the copy, with the same strides: a storage is copied once
+    in each call of `copy.deepcopy`.
+    """
     if not self.is_leaf:
         raise GraphError(
             with_site(
@@ -80,8 +85,12 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]
     out = object.__new__(type(self))
-    _restore_state(out, self._data.copy(), self._requires_grad, None, {})
+    _restore_state(out, storage.copied(convert.concrete(self, "deepcopy"), memo),
+                   self._requires_grad, None, {})  # fmt: skip
     memo[id(self)] = out
+    if self._counter is not None:  # those who shared it see each other's changes in the copy too
+        key = ("version", id(self._counter))
+        out._counter = memo.setdefault(key, (self._counter, [0]))[1]
     if self._grad is not None:
         out._grad = copy.deepcopy(self._grad, memo)
     out.__dict__.update(copy.deepcopy(self.__dict__, memo))
@@ -89,10 +98,9 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 
 
 def shallow_copy(self: Tensor) -> Tensor:
-    """`copy.copy`: another tensor over the same memory."""
+    """`copy.copy`: another tensor over the same memory, a leaf that keeps `.grad`."""
     out = object.__new__(type(self))
-    _restore_state(out, self._data, self._requires_grad and self.is_leaf, self._grad,
-                   dict(self.__dict__))  # fmt: skip
+    _restore_state(out, self._data, self._requires_grad, self._grad, dict(self.__dict__))
     return out
 
 
@@ -106,27 +114,26 @@ def _restore_state(
 
 
 def rebuild(
-    cls: type, data: Any, requires_grad: bool, grad: Tensor | None, attributes: dict[str, Any]
-) -> Tensor:
-    """A tensor from its pickled state."""
+    cls: type, data: Any, requires_grad: bool, grad: Tensor | None, attributes: dict[str, Any],
+    order: tuple[int, ...] | None = None,
+) -> Tensor:  # fmt: skip
+    """A tensor from its pickled state; `order` is that of its dims in memory."""
     out: Tensor = object.__new__(cls)
     native = dtypes.FROM_NUMPY[data.dtype].numpy
-    _restore_state(out, data if data.dtype is native else data.view(native), requires_grad, grad,
-                   attributes)  # fmt: skip
+    data = data if data.dtype is native else data.view(native)
+    if order is not None:
+        data = data.transpose(np.argsort(order))
+    _restore_state(out, data, requires_grad, grad, attributes)
     return out
 
 
 def reduce_state(self: Tensor, protocol: Any) -> tuple[Any, ...]:
-    """For pickle: a leaf with its values, flag and `.grad`."""
-    if not self.is_leaf:
-        raise GraphError(
-            with_site(
-                "Only Tensors created explicitly by the user (graph leaves) can be pickled: "
-                "detach() this one first"
-            )
-        )
-    data = np.ascontiguousarray(convert.concrete(self, "pickle")).reshape(self._data.shape)
-    return rebuild, (type(self), data, self._requires_grad, self._grad, dict(self.__dict__))
+    """For pickle: values in their memory order, flag and `.grad`; a non-leaf becomes a leaf."""
+    data = convert.concrete(self, "pickle")
+    order = storage.memory_order(data)
+    dense = np.ascontiguousarray(data.transpose(order)).reshape([data.shape[i] for i in order])
+    return rebuild, (type(self), dense, self._requires_grad, self._grad, dict(self.__dict__),
+                     order)  # fmt: skip
 
 
 # ---------------------------------------------------------------- operators
@@ -208,13 +215,21 @@ def _matmul(self: Tensor, other: Any) -> Any:
     if not isinstance(other, Tensor):
         if not isinstance(other, np.ndarray):
             return NotImplemented
-        other = wrap(other)
+        return _matmul_fast(*_one_dtype(self, wrap(other)))
     return _matmul_fast(self, other)
 
 
 def _rmatmul(self: Tensor, other: Any) -> Any:
     """other @ self."""
-    return _matmul_fast(wrap(other), self) if isinstance(other, np.ndarray) else NotImplemented
+    if not isinstance(other, np.ndarray):
+        return NotImplemented
+    return _matmul_fast(*_one_dtype(wrap(other), self))
+
+
+def _one_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Two factors, one of them an array: NumPy's products promote, where PyTorch's refuse."""
+    numpy = dtypes.promote_types(a._data.dtype, b._data.dtype)
+    return convert.to(a, dtypes.public(numpy)), convert.to(b, dtypes.public(numpy))
 
 
 def _logical(primitive: Any, bitwise: Any) -> Any:
@@ -237,12 +252,17 @@ def contains(self: Tensor, value: Any) -> bool:
     """`value in x`: whether any element equals it."""
     if isinstance(value, (Tensor, *NUMBERS)):
         return bool(apply(ops.eq, (self, value), {})._data.any())
-    raise ArgumentTypeError(
+    raise ArgumentRuntimeError(
         with_site(
             "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
             f"{type(value)}."
         )
     )
+
+
+def refuse_deletion(self: Tensor, key: Any) -> None:
+    """`del x[key]`: a tensor does not shrink."""
+    raise ArgumentTypeError(with_site("Tensor does not support deleting items"))
 
 
 def _turned(self: Tensor) -> Tensor:
@@ -351,6 +371,8 @@ OPERATORS: dict[str, Any] = {
     "__eq__": _compare(ops.eq), "__ne__": _compare(ops.ne), "__lt__": _compare(ops.lt),
     "__le__": _compare(ops.le), "__gt__": _compare(ops.gt), "__ge__": _compare(ops.ge),
     "__hash__": object.__hash__, "__getitem__": indexing.getitem, "__setitem__": setitem,
+    "__delitem__": refuse_deletion,
+    "__reversed__": lambda self: movement.flip(self, *range(self.ndim)),
     "__iter__": iterate, "__contains__": contains, "__len__": convert.length,
     "__bool__": convert.truth, "__float__": convert.number(float), "__int__": convert.number(int),
     "__complex__": convert.number(complex), "__index__": convert.index,

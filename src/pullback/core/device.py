@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.core.callsite import with_site
-from pullback.errors import ArgumentTypeError, DeviceError
+from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, DeviceError
+
+# The names that PyTorch knows; all but the first are refused where a tensor would go there.
+KNOWN = (
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
+    "mps, meta, hpu, mtia, privateuseone"
+)
 
 
 class device:  # noqa: N801  PyTorch's name
-    """`device("cpu")`; every other device is refused with what to do instead."""
+    """`device("cpu")`; the name of another device can be held, but nothing can be put there.
+
+    Raises RuntimeError for a text that names no device.
+    """
 
     __slots__ = ("type", "index")
 
@@ -17,16 +26,30 @@ class device:  # noqa: N801  PyTorch's name
         given: Any = type
         if isinstance(given, device):
             given, index = str(given), given.index
+        if isinstance(given, int) and not isinstance(given, bool):
+            raise ArgumentRuntimeError(
+                with_site(
+                    "Cannot access accelerator device when none is available: device "
+                    f"{given} is the number of a GPU; use device='cpu'"
+                )
+            )
         if not isinstance(given, str):
             raise ArgumentTypeError(
-                with_site(f"device(): argument 'type' must be str, not {given.__class__.__name__}")
-            )
-        name, _, number = given.partition(":")
-        if name not in ("cpu", "meta") or name == "meta":
-            raise DeviceError(
                 with_site(
-                    "Torch not compiled with CUDA enabled: Pullback runs on the CPU only, got "
-                    f"device {given!r}; use device='cpu'"
+                    f"argument 'device' must be torch.device, not {given.__class__.__name__}"
+                )
+            )
+        if not given:
+            raise ArgumentRuntimeError(with_site("Device string must not be empty"))
+        name, colon, number = given.partition(":")
+        if not name.isidentifier() or (colon and not number.isdecimal()) or (
+            name not in KNOWN.split(", ") and any(c.isdigit() for c in name)
+        ):
+            raise ArgumentRuntimeError(with_site(f"Invalid device string: '{given}'"))
+        if name not in KNOWN.split(", "):
+            raise ArgumentRuntimeError(
+                with_site(
+                    f"Expected one of {KNOWN} device type at start of device string: {name}"
                 )
             )
         self.type = name
@@ -54,5 +77,13 @@ CPU = device("cpu")
 
 def check_device(given: Any) -> None:
     """Accept None and the CPU; refuse what does not exist."""
-    if given is not None and given is not CPU:
-        device(given)
+    if given is None or given is CPU:
+        return
+    wanted = given if isinstance(given, device) else device(given)
+    if wanted.type != "cpu":
+        raise DeviceError(
+            with_site(
+                "Torch not compiled with CUDA enabled: Pullback runs on the CPU only, got device "
+                f"{str(wanted)!r}; use device='cpu'"
+            )
+        )

@@ -106,11 +106,11 @@ def public(numpy: NumpyDtype) -> dtype:
     return FROM_NUMPY[numpy]
 
 
-def to_numpy(given: Any, argument: str = "dtype") -> NumpyDtype:
+def to_numpy(given: Any, argument: str = "dtype", function: str = "") -> NumpyDtype:
     """The NumPy dtype meant by a `dtype`, a NumPy dtype or scalar type, or a Python type."""
     if type(given) is dtype:
         return given.numpy
-    if given in FROM_PYTHON:
+    if isinstance(given, type) and given in FROM_PYTHON:
         return FROM_PYTHON[given]
     if isinstance(given, np.dtype) or (isinstance(given, type) and issubclass(given, np.generic)):
         numpy = np.dtype(given)
@@ -124,7 +124,8 @@ def to_numpy(given: Any, argument: str = "dtype") -> NumpyDtype:
         )
     raise ArgumentTypeError(
         with_site(
-            f"argument '{argument}' must be torch.dtype, not {type(given).__name__}: got {given!r}"
+            f"{function and function + '(): '}argument '{argument}' must be torch.dtype, not "
+            f"{type(given).__name__}: got {given!r}"
         )
     )
 

@@ -400,14 +400,15 @@ def check_grad_assignment(tensor: Tensor, value: Any) -> None:
     if value._data.shape != tensor._data.shape:
         raise GraphError(
             with_site(
-                f"assigned grad has data of a different size: got {list(value.shape)}, the tensor "
-                f"has {list(tensor.shape)}")
+                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the "
+                "same size")
         )
     if value._data.dtype != tensor._data.dtype:
         raise GraphError(
             with_site(
-                f"assigned grad has data of a different type: got {value.dtype}, the tensor is "
-                f"{tensor.dtype}")
+                f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with "
+                f"grad_dtype '{tensor.dtype}'. The gradient must match the tensor's dtype")
         )
 
 

@@ -1,0 +1,228 @@
+"""Data, arguments and copies: what PyTorch infers, converts and refuses, case by case."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pullback as torch
+
+D = torch.float64
+T = torch.tensor
+
+
+# ---------------------------------------------------------------- data
+@pytest.mark.parametrize(
+    ("data", "dtype", "values"),
+    [
+        ([T(1.0, dtype=D), T(2.0)], D, [1.0, 2.0]),
+        ([T(1), 2.5], torch.float32, [1.0, 2.5]),
+        ([T(1.0, dtype=torch.float16), 2], torch.float16, [1.0, 2.0]),
+        ([2.5, T(1.0, dtype=D)], D, [2.5, 1.0]),
+        ([T(1j), 2.5], torch.complex64, [1j, 2.5]),
+        ([T(True), 2], torch.int64, [1, 2]),
+        ([torch.ones(1), torch.ones(1, 1)], torch.float32, [1.0, 1.0]),
+        ([[torch.ones(1)], [torch.ones(1, dtype=D)]], D, [[1.0], [1.0]]),
+        ([1, torch.ones(1)], torch.float32, [1.0, 1.0]),
+        ([[1, 2], torch.ones(2)[:1].repeat(2).tolist()], torch.float32, [[1.0, 2.0], [1.0, 1.0]]),
+        ([1, np.float64(1)], D, [1.0, 1.0]),
+        ([np.float32(1), 1.5], torch.float32, [1.0, 1.5]),
+        ([[], [1]], torch.float32, [[], []]),
+        ([1.5, 2**70], torch.float32, [1.5, float(2**70)]),
+        ([np.ones(2), np.zeros(2)], D, [[1.0, 1.0], [0.0, 0.0]]),
+    ],
+)  # fmt: skip
+def test_lists_promote_element_by_element(data: Any, dtype: Any, values: Any) -> None:
+    found = torch.tensor(data)
+    assert found.dtype == dtype and found.tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "error", "words"),
+    [
+        ([torch.ones(2)], None, ValueError, "only one element tensors can be converted"),
+        ([1, torch.ones(2)], None, ValueError, "only one element tensors can be converted"),
+        ([1.0, T(1.0)], torch.int64, TypeError, "only integer tensors of a single element"),
+        (float("nan"), torch.uint8, RuntimeError, "type uint8 without overflow"),
+        ([300], torch.uint8, RuntimeError, "type uint8 without overflow"),
+        (-256, torch.uint8, RuntimeError, "type uint8 without overflow"),
+        (-0.5, torch.uint8, RuntimeError, "type uint8 without overflow"),
+        (127.9, torch.int8, RuntimeError, "type int8 without overflow"),
+        (float("inf"), torch.int64, RuntimeError, "type int64 without overflow"),
+        (2.0**63, torch.int64, RuntimeError, "type int64 without overflow"),
+        (np.int64(300), torch.uint8, RuntimeError, "type uint8 without overflow"),
+        ([1j], torch.float32, TypeError, "must be real number, not complex"),
+        (1j, torch.int64, TypeError, "cannot be interpreted as an integer"),
+        ({}, None, RuntimeError, "Could not infer dtype of dict"),
+        ([{}], None, RuntimeError, "Could not infer dtype of dict"),
+        (set(), None, RuntimeError, "Could not infer dtype of set"),
+        ([1, None], None, RuntimeError, "Could not infer dtype of NoneType"),
+        (b"a", None, TypeError, "invalid data type 'bytes'"),
+        ([1, "a"], None, TypeError, "invalid data type 'str'"),
+        ([["a"]], None, ValueError, "too many dimensions 'str'"),
+        (2**63, None, ValueError, "Overflow when unpacking long long"),
+        ([1, 2**63], None, ValueError, "Overflow when unpacking long long"),
+        ([[1], [2, 3]], None, ValueError, r"expected sequence of length 1 at dim 1 \(got 2\)"),
+        ([[[1, 2]], [[3]]], None, ValueError, r"expected sequence of length 2 at dim 2 \(got 1\)"),
+        ([1, [2, 3]], None, TypeError, "'list' object cannot be interpreted as an integer"),
+        ([1.0, [2.0]], None, TypeError, "must be real number, not list"),
+        ([np.array(1)], None, TypeError, "len"),
+        (np.arange(4)[::-1], None, ValueError, "At least one stride"),
+    ],
+)  # fmt: skip
+def test_data_that_is_refused(data: Any, dtype: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        torch.tensor(data, dtype=dtype)
+
+
+def test_numbers_wrap_only_where_pytorch_lets_them() -> None:
+    assert T(-255, dtype=torch.uint8).item() == 1
+    assert T(np.array([300.0]), dtype=torch.uint8).tolist() == [44]
+    assert T(1j, dtype=torch.bool).item() is True
+    assert T(2**63, dtype=D).item() == 2.0**63
+    assert T([2**62 + 1, 1.5], dtype=torch.int64).tolist() == [2**62 + 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: torch.full((2,), 300, dtype=torch.uint8), RuntimeError, "type uint8_t without"),
+        (lambda: torch.full((2,), 1e300, dtype=torch.float32), RuntimeError, "type float without"),
+        (lambda: torch.full((2,), 1j, dtype=torch.float32), RuntimeError, "type float without"),
+        (lambda: torch.full_like(torch.ones(2).byte(), 300), RuntimeError, "uint8_t without"),
+        (lambda: torch.full((2,), "a"), TypeError, "must be Number, not str"),
+        (lambda: torch.full((2,), torch.ones(1)), TypeError, "must be Number, not Tensor"),
+        (lambda: torch.full(3, 1), TypeError, "must be tuple of ints, not int"),
+        (lambda: torch.zeros(True), TypeError, "must be tuple of ints, not bool"),
+        (lambda: torch.zeros((True, 2)), TypeError, "found element of type bool at pos 0"),
+        (lambda: torch.ones(2, 3.0), TypeError, "pos 2 .*got float"),
+        (lambda: torch.ones(T(2.0)), TypeError, "must be tuple of ints, not Tensor"),
+        (lambda: torch.ones(np.array([2])), TypeError, "not numpy.ndarray"),
+        (lambda: torch.zeros(), TypeError, 'missing 1 required positional arguments: "size"'),
+        (lambda: torch.zeros(-1), RuntimeError, "Dimension size must be non-negative"),
+        (lambda: torch.full((-1,), 1), RuntimeError, "negative dimension -1"),
+        (lambda: torch.zeros(2**40, 2**40), RuntimeError, "Storage size calculation overflowed"),
+        (lambda: torch.ones(2, dtype="float32"), TypeError, "must be torch.dtype, not str"),
+        (lambda: torch.ones(2, requires_grad=1), TypeError, "must be bool, not int"),
+        (lambda: torch.eye(True), TypeError, "must be int, not bool"),
+        (lambda: torch.eye(2, -1), RuntimeError, "m must be greater or equal to 0"),
+        (lambda: torch.arange("a"), TypeError, "must be Number, not str"),
+        (lambda: torch.arange(3, dtype=torch.bool), NotImplementedError, "not implemented for 'B"),
+        (lambda: torch.arange(2**63), RuntimeError, "type int64_t without overflow"),
+        (lambda: torch.linspace(0, 1j, 3, dtype=D), RuntimeError, "can't be safely"),
+        (lambda: torch.set_default_dtype("float32"), TypeError, "only floating-point types"),
+        (lambda: torch.ones(2, device="foo"), RuntimeError, "Expected one of cpu, cuda"),
+        (lambda: torch.ones(2, device="cpu:x"), RuntimeError, "Invalid device string"),
+        (lambda: torch.device(""), RuntimeError, "must not be empty"),
+        (lambda: torch.ones(2).to(0), RuntimeError, "Cannot access accelerator"),
+        (lambda: torch.ones(2).to(D, D), TypeError, "invalid combination of arguments"),
+        (lambda: torch.ones(2).type("foo"), ValueError, "invalid type: 'foo'"),
+    ],
+)  # fmt: skip
+def test_arguments_that_are_refused(
+    call: Callable[[], Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_constructors_take_what_pytorch_takes() -> None:
+    assert torch.full((2,), np.int32(1)).dtype == torch.int64
+    assert torch.full((2,), 1 + 0j, dtype=torch.int64).tolist() == [1, 1]
+    assert torch.full_like(torch.ones(1).byte(), -1).tolist() == [255]
+    assert torch.zeros(T(2), 3).shape == (2, 3) and torch.arange(end=2).tolist() == [0, 1]
+    out = torch.ones(2)
+    assert torch.zeros(2, out=out) is out and out.tolist() == [0.0, 0.0]
+    assert torch.device("cuda").type == "cuda"  # a name may be held, not used
+    assert torch.ones(2).type("torch.DoubleTensor").dtype == D
+    assert torch.ones(2).to(other=torch.ones(1, dtype=D)).dtype == D
+
+
+# ---------------------------------------------------------------- conversions
+@pytest.mark.parametrize("kind", [int, float, complex])
+@pytest.mark.parametrize("size", [0, 2])
+def test_only_one_element_is_a_number(kind: type, size: int) -> None:
+    with pytest.raises(ValueError, match="only one element tensors can be converted"):
+        kind(torch.ones(size))
+
+
+def test_complex_to_real_numbers() -> None:
+    assert float(T(2 + 0j)) == 2.0 and int(T(2 + 0j)) == 2 and complex(T(1j)) == 1j
+    with pytest.raises(RuntimeError, match="type double without overflow"):
+        float(T(1j))
+    with pytest.raises(RuntimeError, match="type int64_t without overflow"):
+        int(T(1j))
+
+
+def test_containers() -> None:
+    t = T([1.0, 2.0])
+    for bad in ("a", None, [1]):
+        with pytest.raises(RuntimeError, match="only supports Tensor or scalar"):
+            bad in t  # noqa: B015
+    with pytest.raises(TypeError, match="does not support deleting items"):
+        del t[0]
+    assert 2 in t and reversed(t).tolist() == [2.0, 1.0]
+
+
+def test_products_with_arrays_promote() -> None:
+    t = T([1.0, 2.0], requires_grad=True)
+    for product in (t @ np.ones(2), np.ones(2) @ t):
+        assert product.dtype == D and product.item() == 3.0
+    assert torch.mul(np.float64(2), t).dtype == torch.float32
+
+
+# ---------------------------------------------------------------- copies
+def test_deepcopy_keeps_shared_memory_and_strides() -> None:
+    base = torch.arange(6.0)
+    parts = [base, base[1:3], base.reshape(2, 3).t(), base[::2], base[:1].expand(4), base.detach()]
+    copies = copy.deepcopy(parts)
+    assert [c.stride() for c in copies] == [p.stride() for p in parts]
+    assert [c.storage_offset() for c in copies] == [p.storage_offset() for p in parts]
+    copies[1][0] = 50.0
+    assert copies[0][1] == 50.0 and copies[2][1, 0] == 50.0 and base[1] == 1.0
+    again = copy.deepcopy(base)
+    again[0] = 9.0
+    assert copies[0][0] == 0.0 and base[0] == 0.0
+
+
+def test_deepcopy_of_complex_and_strange_memory() -> None:
+    z = T([1 + 1j, 2j])
+    whole, real = copy.deepcopy((z, z.real))
+    real[0] = 5.0
+    assert whole[0] == 5 + 1j and z[0] == 1 + 1j
+    for array in (np.zeros((0, 3)), np.asfortranarray(np.ones((2, 3))), np.frombuffer(
+            bytearray(b"\x00" * 16)).reshape(2, 1)):  # fmt: skip
+        a = torch.from_numpy(array)
+        b = copy.deepcopy(a)
+        assert b.shape == a.shape and b.stride() == a.stride() and torch.equal(a, b)
+        assert not np.may_share_memory(b.numpy(), array)
+
+
+def test_copies_share_versions_as_the_originals_do() -> None:
+    p = torch.ones(2, requires_grad=True)
+    q, detached = copy.deepcopy([p, p.detach()])
+    y = q * q
+    detached[0] = 3.0
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_copies_and_pickles_keep_grad_and_become_leaves() -> None:
+    p = torch.ones(2, requires_grad=True)
+    p.grad = torch.full((2,), 3.0)
+    y = p * 2
+    for make in (copy.copy, lambda t: pickle.loads(pickle.dumps(t))):
+        assert make(p).grad.tolist() == [3.0, 3.0]
+        found = make(y)
+        assert found.is_leaf and found.requires_grad and found.tolist() == [2.0, 2.0]
+    turned = torch.arange(6.0).reshape(2, 3).t()
+    loaded = pickle.loads(pickle.dumps(turned))
+    assert loaded.stride() == (1, 3) and torch.equal(loaded, turned)
+    cube = torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1)
+    loaded = pickle.loads(pickle.dumps(cube))
+    assert loaded.stride() == cube.stride() and torch.equal(loaded, cube)
