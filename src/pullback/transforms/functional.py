@@ -365,7 +365,7 @@ def hvp(
 ) -> tuple[Any, Any]:
     """The value of a scalar `func` and the product H v of its Hessian at `inputs`.
 
-    As `vhp`, which is faster; the two differ where the Hessian is not symmetric (complex inputs).
+    As `vhp`, which takes one backward pass less.
 
     >>> import pullback
     >>> x = pullback.tensor([1.0, 2.0])
