@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from pullback.transforms.grad import grad, grad_and_value
 from pullback.transforms.vmap import vmap
 
 __all__ = ["grad", "grad_and_value", "vmap"]
+
+# what goes beyond PyTorch and loads when first used (these need SciPy): name -> module
+_LAZY = {
+    "sparse_hessian": "pullback.transforms.sparse",
+    "sparse_jacobian": "pullback.transforms.sparse",
+}
+__all__ += list(_LAZY)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'pullback.func' has no attribute {name!r}: it is not built yet")
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
