@@ -487,10 +487,9 @@ def _stacked(rows: list[Tensor], out: Tensor, x: Tensor) -> Tensor:
 
 def _batched_rows(outputs: Tensors, xs: Tensors, create_graph: bool) -> list[Tensors]:
     """The Jacobians of all outputs from one pass, its batch the rows of all of them."""
-    counts = [o.numel() if o._requires_grad else 0 for o in outputs]
-    total = sum(counts)
+    counts = [o.numel() for o in outputs]
     found: Gradients = (None,) * len(xs)
-    if total:
+    if sum(counts):
         found = gradients_of(outputs, xs, basis(outputs, counts), create_graph, True, batched=True)
     blocks = []
     start = 0
@@ -498,10 +497,8 @@ def _batched_rows(outputs: Tensors, xs: Tensors, create_graph: bool) -> list[Ten
         block = []
         for x, g in zip(xs, found, strict=True):
             shape = (*out.shape, *x.shape)
-            if g is None or not count:
-                block.append(_zeros(x, shape))
-            else:
-                block.append(g[start : start + count].reshape(shape))
+            rows = _zeros(x, shape) if g is None else g[start : start + count].reshape(shape)
+            block.append(rows)
         blocks.append(tuple(block))
         start += count
     return blocks

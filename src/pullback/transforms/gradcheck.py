@@ -178,6 +178,7 @@ def gradgradcheck(
             with_site("Setting check_batched_grad=True requires check_rev_over_rev to be True")
         )
     xs = as_inputs(inputs)
+    positions_of(xs)
     if grad_outputs is None:
         with enable_grad():
             outputs = differentiable(outputs_of(func, xs))
@@ -232,8 +233,8 @@ def as_inputs(inputs: Any) -> tuple[Any, ...]:
     return tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
 
 
-def check_inputs(inputs: tuple[Any, ...]) -> list[int]:
-    """The positions of the inputs to check; refuses what differences cannot be taken in."""
+def positions_of(inputs: tuple[Any, ...]) -> list[int]:
+    """Which inputs require grad; there must be one."""
     found = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x._requires_grad]
     if not found:
         raise ArgumentValueError(
@@ -242,6 +243,12 @@ def check_inputs(inputs: tuple[Any, ...]) -> list[int]:
                 "them have requires_grad=True."
             )
         )
+    return found
+
+
+def check_inputs(inputs: tuple[Any, ...]) -> list[int]:
+    """The positions of the inputs to check; refuses what differences cannot be taken in."""
+    found = positions_of(inputs)
     for i in found:
         data = inputs[i]._data
         if type(data) is not np.ndarray:
