@@ -261,23 +261,38 @@ def test_gradients_that_do_not_come_from_the_cotangent() -> None:
 
 
 def test_missing_cotangents() -> None:
-    """Without one of the cotangents, the gradient is that of the others."""
+    """A backward that goes wrong only when one output has no cotangent, and the other zeros."""
+
+    def two_outputs(otherwise: Any) -> Any:
+        reached: list[bool] = []
+
+        def first(g: torch.Tensor) -> None:
+            reached.append(True)
+
+        def shared(g: torch.Tensor) -> Any:
+            good = bool(reached) or bool(g.any())
+            reached.clear()
+            return None if good else otherwise(g)
+
+        def f(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            both = a * 2
+            both.register_hook(shared)
+            out = both * 1
+            out.register_hook(first)
+            return out, both * 3
+
+        return f
+
+    def refuse(g: torch.Tensor) -> None:
+        raise RuntimeError("needs both")
+
     x = real(2)
-    complain: list[bool] = []
-
-    def hook(g: torch.Tensor) -> None:
-        if complain and not g.any():
-            raise RuntimeError("cannot do without")
-
-    def f(a: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        both = a * 2
-        both.register_hook(hook)
-        return both.sum(), both * a
-
-    assert gradcheck(f, x)
-    complain.append(True)
-    with pytest.raises(RuntimeError, match="cannot do without"):
-        gradcheck(f, x, check_undefined_grad=False)  # the pass with zeros comes first
+    with pytest.raises(GradcheckError, match="handle undefined output grads.*output 0.*needs both"):
+        gradcheck(two_outputs(refuse), x)
+    with pytest.raises(GradcheckError, match="all input grads to be undefined or zero"):
+        gradcheck(two_outputs(torch.ones_like), x)
+    for otherwise in (refuse, torch.ones_like):
+        assert gradcheck(two_outputs(otherwise), x, check_undefined_grad=False)
 
 
 def test_functions_without_a_graph() -> None:
@@ -425,6 +440,45 @@ def test_the_random_stream_is_left_alone() -> None:
     torch.manual_seed(0)
     gradgradcheck(lambda a: a**3, real(2), check_batched_grad=True, fast_mode=True)
     assert torch.equal(torch.rand(2), want)
+
+
+# ---------------------------------------------------------------- forward mode
+FORWARD_CASES: dict[str, tuple[Any, tuple[torch.Tensor, ...]]] = {
+    "cube": (lambda a: a**3, (real(2, 2),)),
+    "product": (lambda a, b: (a @ b, a.sin().sum() * b), (real(2, 3), signed(3, 2))),
+    "broadcast": (lambda a, b: a / b, (real(2, 1), other(3))),
+    "0-d": (torch.exp, (real(),)),
+    "empty": (torch.exp, (real(0, 2),)),
+    "complex": (lambda z, a: z * z * a, (cplx(3), real(3))),
+    "complex to real": (lambda z: z.abs(), (cplx(3),)),
+    "real to complex": (lambda a: torch.complex(a, a * a), (real(3),)),
+    "unused": (lambda a, b: a * 2, (real(2), other(3))),
+}
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", FORWARD_CASES)
+def test_forward_mode(name: str, fast: bool) -> None:
+    pytest.importorskip("pullback.autograd.forward_ad")
+    f, inputs = FORWARD_CASES[name]
+    assert gradcheck(f, inputs, check_forward_ad=True, check_backward_ad=False, fast_mode=fast)
+    assert gradcheck(f, inputs, check_forward_ad=True, check_batched_forward_grad=True,
+                     fast_mode=fast)  # fmt: skip
+    assert gradgradcheck(f, inputs, check_fwd_over_rev=True, fast_mode=fast)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_wrong_tangents_are_caught(fast: bool) -> None:
+    forward = pytest.importorskip("pullback.autograd.forward_ad")
+
+    def f(a: torch.Tensor) -> torch.Tensor:
+        primal, tangent = forward.unpack_dual(a * a)
+        return primal if tangent is None else forward.make_dual(primal, tangent * 1.1)
+
+    x = real(3)
+    assert gradcheck(f, x, fast_mode=fast)
+    with pytest.raises(GradcheckError, match="Jacobian computed with forward mode mismatch"):
+        gradcheck(f, x, check_forward_ad=True, check_backward_ad=False, fast_mode=fast)
 
 
 # ---------------------------------------------------------------- the names
