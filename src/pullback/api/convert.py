@@ -11,6 +11,7 @@ from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.device import check_device, device
 from pullback.eager.apply import apply
+from pullback.eager.batched import CONTROL_FLOW, Batched
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import (
     ArgumentRuntimeError,
@@ -89,11 +90,23 @@ def view_dtype(x: Tensor, dtype: Any) -> Tensor:
 
 
 # ---------------------------------------------------------------- Python values
+_ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor (or use it as a Python number). Inside "
+    "a transform it is not one number: use tensor operations instead, or call it outside of vmap"
+)
+_UNDER_VMAP = {
+    **dict.fromkeys((".item()", "an index", "float()", "int()", "complex()"), _ITEM),
+    "bool()": CONTROL_FLOW,
+}
+
+
 def concrete(x: Tensor, what: str) -> Any:
     """The array of a tensor; an error inside a transform, where there is none."""
     data = x._data
     if type(data) is np.ndarray:
         return data
+    if type(data) is Batched and what in _UNDER_VMAP:
+        raise TracingError(with_site(_UNDER_VMAP[what]))
     raise TracingError(
         with_site(
             f"{what} needs the value of a tensor inside a transform ({type(data).__name__}), "

@@ -14,6 +14,7 @@ from pullback.config import Defaults
 from pullback.core import dtypes
 from pullback.core.callsite import here, with_site
 from pullback.core.device import check_device
+from pullback.eager.batched import mapped_like
 from pullback.eager.tensor import Tensor, set_requires_grad, wrap
 from pullback.errors import (
     ArgumentRuntimeError,
@@ -246,8 +247,9 @@ def _like(fill: Any, function: str) -> Any:
     ) -> Tensor:  # fmt: skip
         source = arguments.tensor(input, function)
         numpy = arguments.dtype(dtype, source._data.dtype, function)
-        if type(source._data) is not np.ndarray:  # inside a transform: one for all examples
-            return finish(fill(tuple(source._data.shape), numpy), requires_grad, device, layout)
+        if type(source._data) is not np.ndarray:  # inside a transform
+            out = finish(fill(tuple(source._data.shape), numpy), False, device, layout)
+            return finish(mapped_like(source, out)._data, requires_grad)
         array = np.empty_like(source._data, dtype=numpy)
         if fill is not np.empty:
             array[...] = 0 if fill is np.zeros else 1
@@ -269,7 +271,11 @@ def full_like(
 ) -> Tensor:  # fmt: skip
     """A tensor of the shape and dtype of `input` with every element `fill_value`."""
     out = empty_like(input, dtype=dtype, device=device)
-    out._data[...] = data.fill_value(fill_value, out._data.dtype, "full_like")
+    filled = data.fill_value(fill_value, out._data.dtype, "full_like")
+    if type(out._data) is np.ndarray:
+        out._data[...] = filled
+    else:
+        out = mapped_like(input, finish(np.full(tuple(out.shape), filled, filled.dtype)))
     if requires_grad:
         set_requires_grad(out, True, "Only Tensors of floating point and complex dtype")
     return out

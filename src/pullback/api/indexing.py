@@ -11,6 +11,7 @@ from pullback.api.movement import expand
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
+from pullback.eager.view import memory
 from pullback.errors import (
     ArgumentRuntimeError,
     ArgumentTypeError,
@@ -167,7 +168,7 @@ def analyse(x: Tensor, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Ten
                 if type(p._data) is not np.ndarray:
                     raise UnsupportedError(
                         with_site(
-                            "indexing with a boolean tensor inside a transform has a shape that "
+                            "vmap: indexing with a boolean mask has a dynamic shape, one that "
                             "depends on data: use torch.where(mask, x, 0) instead"
                         )
                     )
@@ -222,7 +223,7 @@ def _check_mask(mask: Any, axis: int, shape: tuple[int, ...]) -> None:
 
 
 def _check_range(index: Tensor, axis: int, shape: tuple[int, ...]) -> None:
-    data, n = index._data, shape[axis]
+    data, n = memory(index), shape[axis]
     if type(data) is not np.ndarray or not data.size:
         return
     low, high = int(data.min()), int(data.max())
@@ -254,7 +255,26 @@ def _general(x: Tensor, key: tuple[Any, ...]) -> Tensor:
     template, indices = analyse(x, key)
     if not indices:
         return _basic(x, template)
+    x, template = _selected(x, template)
     return apply(ops.INDEX[len(indices)], (x, *indices), {"template": template})
+
+
+def _selected(x: Tensor, template: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
+    """The basic parts of a key done first, as PyTorch does: what is left has whole slices only.
+
+    NumPy counts an int beside index arrays as one of them, which can move their dims to the front.
+    """
+    plain = tuple(slice(None) if isinstance(k, str) else k for k in template)
+    if any(k is not Ellipsis and k != slice(None) for k in plain):
+        x = _basic(x, plain)
+    used = sum(1 for k in template if k is not Ellipsis and not isinstance(k, int))
+    left: list[Any] = []
+    for k in template:
+        if k is Ellipsis:
+            left += [slice(None)] * (x.ndim - used)
+        elif not isinstance(k, int):
+            left.append(k if isinstance(k, str) else slice(None))
+    return x, tuple(left)
 
 
 # ---------------------------------------------------------------- assignment
@@ -277,9 +297,12 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
             value = _squeezed(value, target)
         copy_(target, value)
         return
+    x, template = _selected(x, template)
     shape = np.broadcast_shapes(*(i._data.shape for i in indices))
     try:
-        place = ops.fill_template(template, tuple(i._data for i in indices))
+        # of the index arrays only the shapes matter here: inside vmap they have no elements
+        stand_ins = tuple(np.zeros(i._data.shape, np.int64) for i in indices)
+        place = ops.fill_template(template, stand_ins)
         probe = np.broadcast_to(np.zeros((), bool), x._data.shape)[place].shape
         np.broadcast_to(np.empty(value._data.shape, bool), probe)
     except ValueError:
@@ -330,9 +353,10 @@ def _index(index: Any, function: str, x: Tensor, axis: int, name: str = "index")
         raise ArgumentRuntimeError(
             with_site(f"{function}(): Expected dtype int64 for index, got {i.dtype}")
         )
-    if type(i._data) is np.ndarray and i._data.size and x.ndim:
+    data = memory(i)
+    if type(data) is np.ndarray and data.size and x.ndim:
         n = x._data.shape[axis]
-        low, high = int(i._data.min()), int(i._data.max())
+        low, high = int(data.min()), int(data.max())
         if low < 0 or high >= n:
             bad = high if high >= n else low
             if function == "index_select":
@@ -545,6 +569,13 @@ def take(input: Any, index: Any) -> Tensor:  # noqa: A002
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:  # noqa: A002
     """The positions of elements that are not 0: (n, ndim), or one vector per dim."""
     x = arguments.tensor(input, "nonzero")
+    if type(x._data) is not np.ndarray:
+        raise UnsupportedError(
+            with_site(
+                "vmap: nonzero has a dynamic shape, one that depends on data: use torch.where("
+                "condition, a, b) inside a transform"
+            )
+        )
     if as_tuple:
         return tuple(wrap(i) for i in np.nonzero(np.atleast_1d(x._data)))
     return wrap(np.argwhere(x._data))

@@ -19,7 +19,7 @@ from pullback.eager.inplace import apply_inplace, check_writable, store
 from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.errors import ArgumentRuntimeError, ShapeError
 from pullback.ops import elementwise as ops
-from pullback.ops.broadcast import sum_to, zeros_like
+from pullback.ops.broadcast import broadcast_to, reshape, shape_of, sum_to, zeros_like
 from pullback.ops.kinds import general
 from pullback.ops.movement import clone
 
@@ -29,10 +29,18 @@ def _copy(x: Any, source: Any) -> Any:
     return np.broadcast_to(source, x.shape)
 
 
+def _batch_copy(size: int, x: Any, source: Any, *, batched: tuple[bool, ...]) -> Any:
+    shape = shape_of(x)[batched[0] :]
+    if batched[1]:
+        own = shape_of(source)[1:]
+        source = reshape(source, shape=(size, *(1,) * (len(shape) - len(own)), *own))
+    return clone(broadcast_to(source, shape=(size, *shape)))
+
+
 copy_primitive = general(
     "copy", _copy,
     vjp=dict(x=lambda g: zeros_like(g), source=lambda g, source_shape: sum_to(g, source_shape)),
-    jvp=dict(source=lambda t: t), broadcasts=True, node_name="CopyBackwards",
+    jvp=dict(source=lambda t: t), batch=_batch_copy, broadcasts=True, node_name="CopyBackwards",
     doc="source in the shape of x",
 )  # fmt: skip
 
@@ -239,8 +247,12 @@ def replaced(self: Tensor, result: Tensor, node: str) -> Tensor:
     return apply_inplace(identity_of, (self, result), {}, node)
 
 
+def _batch_replace(size: int, x: Any, source: Any, *, batched: tuple[bool, ...]) -> Any:
+    return clone(source if batched[1] else broadcast_to(source, shape=(size, *shape_of(source))))
+
+
 identity_of = general(
-    "replace", lambda x, source: source, vjp=dict(source=lambda g: g),
+    "replace", lambda x, source: source, vjp=dict(source=lambda g: g), batch=_batch_replace,
     jvp=dict(source=lambda t: t), doc="the second argument",
 )  # fmt: skip
 

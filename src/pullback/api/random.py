@@ -1,8 +1,17 @@
-"""Random tensors and the default generator (layer 4), with PyTorch's signatures."""
+"""Random tensors and the default generator (layer 4), with PyTorch's signatures.
+
+Inside `vmap` its `randomness` decides: "different" draws the numbers of all examples in one go,
+their axis in front; "same" draws those of one example for all of them.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
 
 from pullback.api import arguments
 from pullback.api.creation import finish
@@ -10,9 +19,16 @@ from pullback.config import Defaults
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.generator import Generator, default_generator
+from pullback.eager.batched import LEVELS, Batched, Level, aligned, to_batch
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, UnsupportedError
+from pullback.errors import (
+    ArgumentRuntimeError,
+    ArgumentTypeError,
+    TracingError,
+    UnsupportedError,
+)
 from pullback.ops import random as ops
+from pullback.ops.movement import stack
 
 
 def stream(generator: Any) -> Generator:
@@ -33,6 +49,99 @@ def _floating(dtype: Any, function: str) -> Any:
             with_site(f'"{function}" not implemented for \'{arguments.PYTORCH_NAMES[numpy.name]}\'')
         )
     return numpy
+
+
+# ---------------------------------------------------------------- inside vmap
+def _levels() -> tuple[Level, ...]:
+    """The running `vmap`s, all of which must allow random operations."""
+    levels = LEVELS.get()
+    for level in levels:
+        if level.randomness == "error":
+            raise TracingError(
+                with_site(
+                    "vmap: called random operation while in randomness error mode. Please either "
+                    "use the 'same' or 'different' randomness flags on vmap or perform the "
+                    "randomness operation out of vmap",
+                    3,
+                )
+            )
+    return levels
+
+
+def drawn(shape: tuple[int, ...], draw: Callable[[tuple[int, ...]], Any]) -> Any:
+    """The payload of a tensor of that shape, its numbers drawn by `draw(shape)`."""
+    different = [level for level in _levels() if level.randomness == "different"]
+    if not different:
+        return draw(shape)
+    out = wrap(draw((*(level.size for level in different), *shape)))
+    for level in different:
+        out = to_batch(out, 0, level)
+    return out._data
+
+
+def drawn_for(
+    operands: tuple[Tensor, ...], draw: Callable[..., Any], shaped: bool = False,
+    inplace: bool = False,
+) -> Any:  # fmt: skip
+    """The payload of `draw(*arrays)`, which follows the operands.
+
+    shaped: of the first operand only the shape matters, so that examples may share one draw
+    inplace: the result will be written into the first operand
+    """
+    levels = _levels()
+    if not levels:
+        return draw(*(x._data for x in operands))
+    return _descend(tuple(x.detach() for x in operands), levels, draw, shaped, inplace)._data
+
+
+def _descend(
+    operands: tuple[Tensor, ...], levels: tuple[Level, ...], draw: Callable[..., Any],
+    shaped: bool, inplace: bool,
+) -> Tensor:  # fmt: skip
+    """The draw of the innermost `vmap`, by way of those around it."""
+    if not levels:
+        return wrap(draw(*(x._data for x in operands)))
+    level = levels[-1]
+    mapped = [type(x._data) is Batched and x._data.level == level.number for x in operands]
+    if level.randomness == "same":
+        if any(mapped[1:] if shaped else mapped):
+            raise TracingError(
+                with_site(
+                    "Vmap does not currently support same randomness with a batched tensor input: "
+                    "use randomness='different'",
+                    3,
+                )
+            )
+        one = tuple(x._data.value[0] if m else x for x, m in zip(operands, mapped, strict=True))
+        return _descend(one, levels[:-1], draw, shaped, inplace)
+    if inplace and not mapped[0]:
+        raise TracingError(
+            with_site(
+                "vmap: Cannot ask for different inplace randomness on an unbatched tensor: all "
+                "examples share it. Fill a mapped one (torch.empty_like(x), x.new_empty(...))",
+                3,
+            )
+        )
+    ndim = max(x.ndim for x in operands)
+    whole = []
+    for x, m in zip(operands, mapped, strict=True):
+        value = x._data.value if m else _repeated(x, level.size)
+        whole.append(aligned(value, True, ndim))
+    return to_batch(_descend(tuple(whole), levels[:-1], draw, shaped, inplace), 0, level)
+
+
+def _repeated(x: Tensor, size: int) -> Tensor:
+    """`x` once for each example, in memory that a draw can follow."""
+    return stack(*(x,) * size, axis=0) if size else x.expand(0, *x._data.shape)
+
+
+@contextlib.contextmanager
+def _outside_of_vmap() -> Iterator[None]:
+    token = LEVELS.set(())
+    try:
+        yield
+    finally:
+        LEVELS.reset(token)
 
 
 # ---------------------------------------------------------------- seeds
@@ -68,7 +177,8 @@ def rand(
 ) -> Tensor:  # fmt: skip
     """Evenly spread over [0, 1)."""
     numpy = _floating(dtype, "check_uniform_bounds")
-    array = ops.uniform(stream(generator), arguments.size(size), numpy)
+    source = stream(generator)
+    array = drawn(arguments.size(size), lambda shape: ops.uniform(source, shape, numpy))
     return finish(array, requires_grad, device, layout)
 
 
@@ -78,7 +188,8 @@ def randn(
 ) -> Tensor:  # fmt: skip
     """Normally distributed, mean 0 and variance 1."""
     numpy = _floating(dtype, "normal_kernel_cpu")
-    array = ops.normal(stream(generator), arguments.size(size), numpy)
+    source = stream(generator)
+    array = drawn(arguments.size(size), lambda shape: ops.normal(source, shape, numpy))
     return finish(array, requires_grad, device, layout)
 
 
@@ -101,7 +212,10 @@ def randint(
     first, last = (arguments.integer(b, "randint", n) for b, n in zip(bounds, ("low", "high"),
                                                                       strict=True))  # fmt: skip
     numpy = arguments.dtype(dtype, dtypes.INT64)
-    array = ops.randint(stream(generator), first, last, arguments.size((size,)), numpy)
+    source = stream(generator)
+    array = drawn(
+        arguments.size((size,)), lambda shape: ops.randint(source, first, last, shape, numpy)
+    )
     return finish(array, requires_grad, device, layout)
 
 
@@ -111,7 +225,13 @@ def randperm(
 ) -> Tensor:  # fmt: skip
     """The numbers 0 to n - 1 in random order."""
     count = arguments.integer(n, "randperm", "n")
-    array = ops.randperm(stream(generator), count, arguments.dtype(dtype, dtypes.INT64))
+    source, numpy = stream(generator), arguments.dtype(dtype, dtypes.INT64)
+
+    def draw(shape: tuple[int, ...]) -> Any:
+        rows = [ops.randperm(source, count, numpy) for _ in range(math.prod(shape[:-1]))]
+        return np.array(rows, numpy).reshape(shape)
+
+    array = drawn((count,), draw)
     return finish(array, requires_grad, device, layout)
 
 
@@ -125,11 +245,19 @@ def normal(
         if size is None:
             raise ArgumentTypeError(with_site("normal(): needs size when mean and std are numbers"))
         numpy = _floating(dtype, "normal_kernel_cpu")
-        array = ops.normal(source, arguments.size((size,)), numpy, float(mean), float(std))
+        array = drawn(
+            arguments.size((size,)),
+            lambda shape: ops.normal(source, shape, numpy, float(mean), float(std)),
+        )
         return finish(array, requires_grad, device)
-    m = mean._data if isinstance(mean, Tensor) else mean
-    s = std._data if isinstance(std, Tensor) else std
-    return wrap(ops.normal_like(source, m, s))
+    given = tuple(x for x in (mean, std) if isinstance(x, Tensor))
+
+    def draw(*arrays: Any) -> Any:
+        values = iter(arrays)
+        m, s = (next(values) if isinstance(x, Tensor) else x for x in (mean, std))
+        return ops.normal_like(source, m, s)
+
+    return wrap(drawn_for(given, draw))
 
 
 def _like(function: Any, name: str) -> Any:
@@ -140,9 +268,11 @@ def _like(function: Any, name: str) -> Any:
         grad = options.pop("requires_grad", False)
 
         def draw(shape: tuple[int, ...]) -> Any:
-            return function(*args, shape, dtype=chosen, **options)._data
+            with _outside_of_vmap():
+                return function(*args, shape, dtype=chosen, **options)._data
 
-        return finish(ops.in_memory_order(x._data, draw), grad)
+        array = drawn_for((x,), lambda a: ops.in_memory_order(a, draw), shaped=True)
+        return finish(array, grad)
 
     like.__name__ = like.__qualname__ = name
     like.__doc__ = f"`{function.__name__}` of the shape and dtype of `input`."
@@ -158,22 +288,26 @@ def randn_like(
     layout: Any = None, requires_grad: bool = False, memory_format: Any = None,
 ) -> Tensor:  # fmt: skip
     """`randn` of the shape and dtype of `input`."""
-    x = arguments.tensor(input, "randn_like")._data
-    source, plain = stream(generator), bool(x.flags.c_contiguous)
-    numpy = _floating(dtypes.public(x.dtype) if dtype is None else dtype, "normal_kernel_cpu")
+    x = arguments.tensor(input, "randn_like")
+    source = stream(generator)
+    numpy = _floating(x.dtype if dtype is None else dtype, "normal_kernel_cpu")
 
-    def draw(shape: tuple[int, ...]) -> Any:
-        return ops.normal(source, shape, numpy, 0.0, 1.0, plain)
+    def draw(a: Any) -> Any:
+        plain = bool(a.flags.c_contiguous)
+        return ops.in_memory_order(
+            a, lambda shape: ops.normal(source, shape, numpy, 0.0, 1.0, plain)
+        )
 
-    return finish(ops.in_memory_order(x, draw), requires_grad, device, layout)
+    return finish(drawn_for((x,), draw, shaped=True), requires_grad, device, layout)
 
 
 def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:  # noqa: A002
     """1 with the probability that stands at each place of input (or p everywhere), else 0."""
     x = arguments.tensor(input, "bernoulli")
+    source, numpy = stream(generator), x._data.dtype
     if p is None:
-        return wrap(ops.bernoulli(stream(generator), x._data, x._data.dtype))
-    return wrap(ops.bernoulli(stream(generator), float(p), x._data.dtype, x._data.shape))
+        return wrap(drawn_for((x,), lambda a: ops.bernoulli(source, a, numpy)))
+    return wrap(drawn_for((x,), lambda a: ops.bernoulli(source, float(p), numpy, a.shape)))
 
 
 def multinomial(
@@ -186,17 +320,24 @@ def multinomial(
         raise ArgumentRuntimeError(with_site("prob_dist must be 1 or 2 dim"))
     if num_samples <= 0:
         raise ArgumentRuntimeError(with_site("cannot sample n_sample <= 0 samples"))
-    return wrap(ops.multinomial(stream(generator), x._data, num_samples, replacement))
+    source = stream(generator)
+
+    def draw(a: Any) -> Any:
+        rows = a if a.ndim < 3 else a.reshape(-1, a.shape[-1])
+        found = ops.multinomial(source, rows, num_samples, replacement)
+        return found.reshape(*a.shape[:-1], num_samples)
+
+    return wrap(drawn_for((x,), draw))
 
 
 def dropout_mask(x: Tensor, p: float) -> Tensor:
     """1 / (1 - p) with probability 1 - p, else 0."""
-    data = x._data
-    return wrap(
-        ops.in_memory_order(
-            data, lambda shape: ops.dropout_mask(default_generator, shape, p, data.dtype)
-        )
-    )
+    numpy = x._data.dtype
+
+    def draw(shape: tuple[int, ...]) -> Any:
+        return ops.dropout_mask(default_generator, shape, p, numpy)
+
+    return wrap(drawn_for((x,), lambda a: ops.in_memory_order(a, draw), shaped=True))
 
 
 # ---------------------------------------------------------------- in place
@@ -204,7 +345,10 @@ def _drawn(self: Tensor, draw: Any) -> Tensor:
     """`self` filled by `draw(shape)`, in the order in which its memory lies."""
     from pullback.api.inplace import random_fill
 
-    return random_fill(self, ops.in_memory_order(self._data, draw))
+    def in_order(a: Any) -> Any:
+        return ops.in_memory_order(a, draw)
+
+    return random_fill(self, drawn_for((self,), in_order, shaped=True, inplace=True))
 
 
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
@@ -216,10 +360,16 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
     """Filled with normally distributed numbers."""
     g, dtype = stream(generator), self._data.dtype
-    plain = bool(self._data.flags.c_contiguous)
-    return _drawn(
-        self, lambda shape: ops.normal(g, shape, dtype, float(mean), float(std), plain)
-    )
+
+    def draw(a: Any) -> Any:
+        plain = bool(a.flags.c_contiguous)
+        return ops.in_memory_order(
+            a, lambda shape: ops.normal(g, shape, dtype, float(mean), float(std), plain)
+        )
+
+    from pullback.api.inplace import random_fill
+
+    return random_fill(self, drawn_for((self,), draw, shaped=True, inplace=True))
 
 
 def random_(self: Tensor, *bounds: Any, generator: Any = None) -> Tensor:
@@ -237,10 +387,12 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     if isinstance(p, Tensor):
         from pullback.api.inplace import random_fill
 
-        drawn = ops.in_memory_order(
-            self._data, lambda shape, chance: ops.bernoulli(g, chance, dtype), p._data
-        )
-        return random_fill(self, drawn)
+        def draw(a: Any, chances: Any) -> Any:
+            return ops.in_memory_order(
+                a, lambda shape, chance: ops.bernoulli(g, chance, dtype), chances
+            )
+
+        return random_fill(self, drawn_for((self, p), draw, shaped=True, inplace=True))
     return _drawn(self, lambda shape: ops.bernoulli(g, float(p), dtype, shape))
 
 
@@ -275,4 +427,5 @@ def log_normal_(
 def poisson(input: Any, generator: Any = None) -> Tensor:  # noqa: A002
     """Counts of a Poisson distribution whose rate stands at each place."""
     x = arguments.tensor(input, "poisson")
-    return wrap(ops.poisson(stream(generator), x._data))
+    source = stream(generator)
+    return wrap(drawn_for((x,), lambda a: ops.poisson(source, a)))

@@ -165,15 +165,14 @@ def finish(
     """Wrap what a forward gave, and record it."""
     if primitive.outputs == 1:
         out = wrap(result if type(result) is _ndarray else as_payload(result))
-        if primitive.view and type(result) is _ndarray:
+        if primitive.view:
             link_view(out, args[0], primitive, params)
         outs: tuple[Tensor, ...] = (out,)
     else:
         outs = tuple(wrap(as_payload(r)) for r in result)
         if primitive.view:
             for k, out in enumerate(outs):
-                if type(out._data) is _ndarray:
-                    link_view(out, args[0], primitive, params, k)
+                link_view(out, args[0], primitive, params, k)
     if mask:
         if _mode() & NO_GRAD:
             mark(outs, "no_grad")

@@ -1,8 +1,9 @@
-"""The payload of `vmap` (layer 3): an array that stands for one example of a batch.
+"""The payload of `vmap` (layer 3): a value that stands for one example of a batch.
 
 The batch axis is always the first one of `value`; shape, ndim and dtype are those of one example.
-`value` may be an array, a Tensor of an outer level, or a payload of an outer transform: batching
-rules are written with primitives, which go on to whatever the value is.
+`value` is a Tensor, plain or of an outer level: what is done with it is recorded at that level,
+views of it stay views, and writing in place goes the ordinary way there.  Batching rules are
+written with primitives, which go on to whatever the value is.
 """
 
 from __future__ import annotations
@@ -11,17 +12,23 @@ import contextlib
 import contextvars
 import itertools
 import math
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from pullback.core.callsite import with_site
-from pullback.core.dispatch import register_interpreter
-from pullback.core.primitive import Primitive
-from pullback.eager.apply import level_of
-from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ShapeError, TracingError, UnsupportedError
-from pullback.ops.broadcast import broadcast_to, dtype_of, reshape, shape_of
-from pullback.ops.movement import permute
+import numpy as np
+
+from pullback.core.callsite import here, with_site
+from pullback.core.dispatch import INTERPRETERS, register_interpreter
+from pullback.core.primitive import REGISTRY, Primitive
+from pullback.core.quiet import quiet
+from pullback.eager.apply import as_payload, level_of
+from pullback.eager.inplace import apply_inplace
+from pullback.eager.tensor import Tensor, counter_of, wrap
+from pullback.eager.view import apply_chain, memory
+from pullback.errors import DimensionError, TracingError, UnsupportedError
+from pullback.ops.broadcast import broadcast_to, cast, reshape, shape_of
+from pullback.ops.movement import clone, permute, stack
 from pullback.ops.operators import Operators
 from pullback.typing import Params, Shape
 
@@ -31,17 +38,18 @@ _next_level = itertools.count(1).__next__
 class Level:
     """One `vmap` in progress."""
 
-    __slots__ = ("number", "size")
+    __slots__ = ("number", "size", "randomness")
 
-    def __init__(self, number: int, size: int) -> None:
+    def __init__(self, number: int, size: int, randomness: str = "error") -> None:
         self.number = number
         self.size = size
+        self.randomness = randomness  # "error", "same" or "different": see api/random.py
 
 
 @contextlib.contextmanager
-def new_level(size: int) -> Iterator[Level]:
+def new_level(size: int, randomness: str = "error") -> Iterator[Level]:
     """A level above all that exist; the current one inside."""
-    level = Level(_next_level(), size)
+    level = Level(_next_level(), size, randomness)
     token = LEVELS.set((*LEVELS.get(), level))
     try:
         yield level
@@ -62,8 +70,8 @@ def raised(tensor: Tensor) -> Tensor:
     if not levels or level_of(tensor._data) >= levels[-1].number:
         return tensor
     level = levels[-1]
-    value: Any = tensor if tensor._requires_grad else tensor._data
-    return wrap(Batched(broadcast_to(value, shape=(level.size, *shape_of(value))), level.number))
+    value = broadcast_to(tensor, shape=(level.size, *shape_of(tensor)))
+    return wrap(Batched(value, level.number))
 
 
 class Batched(Operators):
@@ -71,24 +79,26 @@ class Batched(Operators):
 
     __slots__ = ("value", "level")
 
-    def __init__(self, value: Any, level: int) -> None:
+    def __init__(self, value: Tensor, level: int) -> None:
         self.value = value
         self.level = level
 
     @property
     def shape(self) -> Shape:
         """The shape of one example."""
-        return shape_of(self.value)[1:]
+        found: Shape = tuple(self.value._data.shape[1:])
+        return found
 
     @property
     def ndim(self) -> int:
         """The number of dims of one example."""
-        return len(shape_of(self.value)) - 1
+        found: int = self.value._data.ndim - 1
+        return found
 
     @property
     def dtype(self) -> Any:
         """The NumPy dtype."""
-        return dtype_of(self.value)
+        return self.value._data.dtype
 
     @property
     def size(self) -> int:
@@ -98,22 +108,59 @@ class Batched(Operators):
     @property
     def batch_size(self) -> int:
         """The number of examples."""
-        return shape_of(self.value)[0]
+        found: int = self.value._data.shape[0]
+        return found
+
+    def overwrite(self, result: Any) -> None:
+        """Store a result in the memory of the batch, and its history at the outer level."""
+        if type(result) is Batched and result.level == self.level:
+            value = result.value
+        else:  # the same for every example
+            value = held(broadcast_to(result, shape=(self.batch_size, *shape_of(result))))
+        if value._data.dtype != self.dtype:
+            value = cast(value, dtype=self.dtype)
+        apply_inplace(REGISTRY["replace"], (self.value, value), {})
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise TracingError(
+            with_site("vmap: the elements of a mapped tensor cannot be read inside the function")
+        )
 
     def reshape(self, shape: Any) -> Any:
         """As of an array."""
         return reshape(self, shape=tuple(shape))
 
     def __bool__(self) -> bool:
-        raise TracingError(
-            with_site(
-                "vmap: a Python branch on the value of a tensor, which differs between the "
-                "examples of the batch: use torch.where"
-            )
-        )
+        raise TracingError(with_site(CONTROL_FLOW))
 
     def __repr__(self) -> str:
         return f"Batched(level={self.level}, {self.batch_size} x {list(self.shape)}, {self.dtype})"
+
+
+CONTROL_FLOW = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. "
+    "Inside a transform its value differs between the examples of the batch: use torch.where"
+)
+
+
+def held(value: Any) -> Tensor:
+    """A result of a batching rule as what a `Batched` holds."""
+    return value if isinstance(value, Tensor) else wrap(as_payload(value))
+
+
+def bare(values: list[Any]) -> list[Any]:
+    """Arrays instead of the Tensors, where nothing records them: rules run faster on arrays."""
+    found = []
+    for v in values:
+        if isinstance(v, Tensor):
+            if v._requires_grad or type(v._data) is not np.ndarray:
+                return values
+            found.append(v._data)
+        elif type(v) in INTERPRETERS:
+            return values
+        else:
+            found.append(v)
+    return found
 
 
 def aligned(value: Any, batched: bool, ndim: int) -> Any:
@@ -137,24 +184,55 @@ def call_batched(primitive: Primitive, args: tuple[Any, ...], params: Params) ->
     level = max(a.level for a in args if type(a) is Batched)
     batched = tuple(type(a) is Batched and a.level == level for a in args)
     values = [a.value if b else a for a, b in zip(args, batched, strict=True)]
-    size = next(shape_of(v)[0] for v, b in zip(values, batched, strict=True) if b)
-    rule = primitive.batch
-    if rule is None:
+    size = next(v._data.shape[0] for v, b in zip(values, batched, strict=True) if b)
+    # a view is made from the Tensor, which knows its base
+    plain = values if primitive.view or primitive.batch == "view_write" else bare(values)
+    if plain is values:
+        result = run_rule(primitive, size, values, batched, params)
+    else:
+        result = quiet.run(run_rule, primitive, size, plain, batched, params)
+    if isinstance(result, tuple):
+        return tuple(Batched(held(r), level) for r in result)
+    return Batched(held(result), level)
+
+
+def run_rule(
+    primitive: Primitive, size: int, values: list[Any], batched: tuple[bool, ...], params: Params
+) -> Any:
+    """What the batching rule of a primitive gives for values with their batch axis in front."""
+    rule: Any = BY_NAME.get(primitive.name) or primitive.batch or _each
+    if isinstance(rule, str):
+        rule = BY_KIND[rule]
+    elif rule not in _GENERAL:
+        if "batched" in rule.__code__.co_varnames:  # it asks which values are batches
+            params = {**params, "batched": batched}
+        return rule(size, *values, **params)
+    return rule(primitive, size, values, batched, params)
+
+
+def _each(p: Primitive, size: int, values: Any, batched: Any, params: Params) -> Any:
+    """One call per example, for a primitive without a rule."""
+    site = here(2)
+    warnings.warn_explicit(
+        "There is a performance drop because we have not yet implemented the batching rule for "
+        f"{p.name}: it runs once for each example. Give the primitive a rule (batch=...)"
+        f"\n  at {site}",
+        UserWarning, site.file, site.line,
+    )  # fmt: skip
+    if not size:
         raise UnsupportedError(
             with_site(
-                f"vmap: the operation {primitive.name} has no batching rule yet; take it out of "
-                "the mapped function, or loop over the examples"
+                f"vmap: {p.name} has no batching rule, and a batch of no examples does not show "
+                "the shape of its result"
             )
         )
-    if isinstance(rule, str):
-        result = BY_KIND[rule](primitive, size, values, batched, params)
-    elif "batched" in rule.__code__.co_varnames:  # it asks which values are batches
-        result = rule(size, *values, **params, batched=batched)
-    else:
-        result = rule(size, *values, **params)
-    if isinstance(result, tuple):
-        return tuple(Batched(r, level) for r in result)
-    return Batched(result, level)
+    found = [
+        p(*(v[i, ...] if b else v for v, b in zip(values, batched, strict=True)), **params)
+        for i in range(size)
+    ]
+    if isinstance(found[0], tuple):
+        return tuple(stack(*parts, axis=0) for parts in zip(*found, strict=True))
+    return stack(*found, axis=0)
 
 
 def _elementwise(p: Primitive, size: int, values: Any, batched: Any, params: Params) -> Any:
@@ -165,6 +243,18 @@ def _elementwise(p: Primitive, size: int, values: Any, batched: Any, params: Par
 def _reduction(p: Primitive, size: int, values: Any, batched: Any, params: Params) -> Any:
     axis = tuple(a + 1 for a in params["axis"])
     return p(*values, **{**params, "axis": axis})
+
+
+def _prod(p: Primitive, size: int, values: Any, batched: Any, params: Params) -> Any:
+    """A product of all elements becomes one along one axis: its derivative knows no others."""
+    x, axis = values[0], params["axis"]
+    shape = shape_of(x)
+    if not axis:
+        return clone(x)
+    if len(axis) == 1:
+        return _reduction(p, size, values, batched, params)
+    flat = p(reshape(x, shape=(size, math.prod(shape[1:]))), axis=(1,), keepdims=False)
+    return reshape(flat, shape=(size, *(1,) * len(axis))) if params["keepdims"] else flat
 
 
 def _reshape(p: Primitive, size: int, values: Any, batched: Any, params: Params) -> Any:
@@ -179,8 +269,11 @@ def _broadcast(p: Primitive, size: int, values: Any, batched: Any, params: Param
 def _axes(p: Primitive, size: int, values: Any, batched: Any, params: Params) -> Any:
     axis = params["axis"]
     x = values[0]
-    if axis is None:
-        x, axis = reshape(x, shape=(size, math.prod(shape_of(x)[1:]))), 0
+    if axis is None:  # of all elements
+        flat = reshape(x, shape=(size, math.prod(shape_of(x)[1:])))
+        out = p(flat, **{**params, "axis": 1, "keepdims": False})
+        kept = params["keepdims"]
+        return reshape(out, shape=(size, *(1,) * (len(shape_of(x)) - 1))) if kept else out
     if not shape_of(x)[1:]:  # 0-d examples: the operation needs an axis to work along
         out = p(reshape(x, shape=(size, 1)), **{**params, "axis": _shifted(axis)})
         return reshape(out, shape=shape_of(x))
@@ -199,36 +292,54 @@ def _join(p: Primitive, size: int, values: Any, batched: Any, params: Params) ->
     return p(*full, **{**params, "axis": params["axis"] + 1})
 
 
+def _view_write(p: Primitive, size: int, values: Any, batched: Any, params: Params) -> Any:
+    """A copy of the base, written through the views of it that the chain makes."""
+    base, value = (
+        v if b else broadcast_to(v, shape=(size, *shape_of(v)))
+        for v, b in zip(values, batched, strict=True)
+    )
+    out = held(clone(base))
+    place = apply_chain(Batched(out, 0), params["chain"]).value
+    apply_inplace(REGISTRY["replace"], (place, held(value)), {})
+    return out
+
+
 BY_KIND: dict[str, Any] = {
     "elementwise": _elementwise, "leading": _elementwise, "reduction": _reduction,
     "reshape": _reshape, "broadcast": _broadcast, "axes": _axes, "join": _join,
+    "view_write": _view_write,
 }  # fmt: skip
+BY_NAME: dict[str, Any] = {"prod": _prod}
+_GENERAL = {_each, *BY_KIND.values(), *BY_NAME.values()}
 
 
 # ---------------------------------------------------------------- in and out of a level
 def to_batch(tensor: Tensor, dim: int, level: Level) -> Tensor:
     """A Tensor that stands for one slice of `tensor` along `dim`."""
-    value: Any = tensor
-    shape = shape_of(tensor)
+    value = tensor
     if dim:
-        rest = tuple(i for i in range(len(shape)) if i != dim)
+        rest = tuple(i for i in range(tensor.ndim) if i != dim)
         value = permute(tensor, perm=(dim, *rest))
-    if isinstance(value, Tensor) and not value._requires_grad:
-        value = value._data  # nothing outside records it: a plain payload is enough
-    return wrap(Batched(value, level.number))
+    out = wrap(Batched(value, level.number))
+    out._counter = counter_of(value)  # one memory: a change through either counts for both
+    return out
 
 
 def unbatch(result: Tensor, level: Level, dim: int) -> Tensor:
     """The batch that a result of this level stands for, with its axis at `dim`."""
     payload = result._data
     if type(payload) is Batched and payload.level == level.number:
-        value = payload.value
-        out = value if isinstance(value, Tensor) else wrap(value)
+        out = payload.value
     else:  # it does not depend on the mapped inputs
         out = broadcast_to(result, shape=(level.size, *shape_of(result)))
     ndim = len(shape_of(out))
     if not -ndim <= dim < ndim:
-        raise ShapeError(with_site(f"vmap: out_dims {dim} is out of range for {ndim} dims"))
+        raise DimensionError(
+            with_site(
+                f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but "
+                f"got {dim}): out_dims of vmap"
+            )
+        )
     dim %= ndim
     if dim == 0:
         return out
@@ -237,6 +348,21 @@ def unbatch(result: Tensor, level: Level, dim: int) -> Tensor:
     return permute(out, perm=tuple(perm))
 
 
+def mapped_like(source: Tensor, tensor: Tensor) -> Tensor:
+    """A fresh tensor, as one of each example of every `vmap` in which `source` is mapped.
+
+    What `zeros_like(x)` makes can then be written to, with values that differ between examples.
+    """
+    payload = source._data
+    if type(payload) is not Batched:
+        return tensor
+    shape = (payload.batch_size, *shape_of(tensor))
+    value = mapped_like(payload.value, clone(broadcast_to(tensor, shape=shape)))
+    return wrap(Batched(value, payload.level))
+
+
 register_interpreter(Batched, lambda value: value.level, call_batched)
 
-__all__ = ["Batched", "Level", "new_level", "to_batch", "unbatch"]
+__all__ = [
+    "CONTROL_FLOW", "Batched", "Level", "mapped_like", "memory", "new_level", "to_batch", "unbatch",
+]  # fmt: skip

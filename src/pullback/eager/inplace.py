@@ -15,8 +15,9 @@ from pullback.core.quiet import quiet
 from pullback.eager.apply import failed, lift, mark_origin, promote, record
 from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.eager.view import STALE, apply_chain, rebase
-from pullback.errors import DtypeError, GraphError, ShapeError, UnsupportedError
+from pullback.errors import DtypeError, GraphError, ShapeError, TracingError, UnsupportedError
 from pullback.ops.broadcast import zeros_like
+from pullback.ops.movement import clone
 from pullback.typing import Params
 
 
@@ -47,6 +48,34 @@ def check_writable(target: Tensor, mask: int) -> None:
                     "functions do not allow the output views to be modified inplace. You should "
                     "replace the inplace operation by an out-of-place one.")
             )
+
+
+def has_memory(payload: Any) -> bool:
+    """Whether an in-place change is seen by all that show the payload: not so in a trace."""
+    return type(payload) is np.ndarray or hasattr(payload, "overwrite")
+
+
+def not_shared(mapped: bool) -> Exception:
+    """The error for a write into a tensor from outside that the transform cannot express."""
+    if not mapped:
+        return UnsupportedError(
+            with_site(
+                "an in-place operation inside a traced function would write a value of the trace "
+                "into a tensor from outside: pass that tensor as an argument, or use an "
+                "out-of-place operation",
+                3,
+            )
+        )
+    return TracingError(
+        with_site(
+            "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a "
+            "Tensor `other` in extra_args that has more elements than `self`: it differs between "
+            "the examples, and the tensor written to is shared by all of them. Make that tensor "
+            "from a mapped one (torch.zeros_like(x), x.new_zeros(...), x.clone()), or use an "
+            "out-of-place operation",
+            3,
+        )
+    )
 
 
 def check_no_overlap(target: Tensor) -> None:
@@ -90,21 +119,15 @@ def apply_inplace(
     )  # fmt: skip
     if special:
         payloads, mask = lift(args, payloads, mask)
-        if type(target._data) is np.ndarray:
-            raise UnsupportedError(
-                with_site(
-                    "an in-place operation inside a transform (vmap) would write a value that "
-                    "differs between examples into a tensor that all of them share: create the "
-                    "tensor from a mapped one, or use an out-of-place operation"
-                )
-            )
+        if payloads[0] is target:  # other operands belong to a transform that it has no part in
+            raise not_shared(any(hasattr(p, "overwrite") for p in payloads))
     if primitive.promotion is not None:
         payloads = promote(primitive, payloads)
     recording = mask and not MODE.get() & NO_GRAD and primitive.differentiable
     plan = primitive.plan(mask, name, len(args)) if recording else None
     # Rules that name the changed input itself need it as it was.
-    keep = plan is not None and not special and 0 in plan.saved_inputs
-    original = target._data.copy() if keep else None
+    keep = plan is not None and 0 in plan.saved_inputs and has_memory(target._data)
+    original = clone(target._data) if keep else None
     # An operand that shares the target's memory is changed by the write: its saved value counts as
     # overwritten, and backward says so.
     before = [a._counter[0] if isinstance(a, Tensor) and a._counter else 0 for a in args]
@@ -161,6 +184,8 @@ def writes_directly(primitive: Primitive, payloads: list[Any], data: Any) -> boo
         return False
     if payloads[0] is not data or data.dtype.kind not in "fc":
         return False
+    if primitive.forward is np.negative and not data.flags.c_contiguous:
+        return False  # NumPy 2 gives wrong values here for some strides (4 floats, 8 doubles)
     for p in payloads[1:]:
         if isinstance(p, np.ndarray):
             if p.dtype is not data.dtype or (p.ndim and p.shape != data.shape):
@@ -192,8 +217,13 @@ def check_result(target: Tensor, result: Any) -> None:
 
 def store(target: Tensor, result: Any) -> None:
     """Write a result into a tensor's memory and note the change."""
-    if type(target._data) is np.ndarray:
-        quiet.run(np.copyto, target._data, result, casting="unsafe")
+    data = target._data
+    if type(data) is np.ndarray:
+        quiet.run(np.copyto, data, result, casting="unsafe")
+    elif has_memory(data):
+        data.overwrite(result)  # a batch has memory, which views of it show
+        if target._counter is not None and target._counter is data.value._counter:
+            return
     else:
         target._data = result
     bump_version(target)
@@ -253,6 +283,6 @@ view_write: Primitive = Primitive(
         ),
         "value": RuleSpec(lambda g, chain: apply_chain(g, chain) + 0, ("chain",)),
     },
-    jvp="linear", node_name="CopySlices",
+    jvp="linear", batch="view_write", node_name="CopySlices",
     doc="base with the view that chain makes of it replaced by value",
 )  # fmt: skip

@@ -10,6 +10,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+import numpy as np
+
 from pullback.config import MODE
 from pullback.core.primitive import Primitive
 from pullback.eager.node import Node
@@ -24,9 +26,13 @@ def link_view(
 
     `number` is the output number for primitives with several outputs.
     """
-    memory = out._data.base
-    source = parent._data
-    if memory is None or (memory is not source and memory is not source.base):
+    shown, source = out._data, parent._data
+    if type(shown) is not np.ndarray:
+        shown, source = memory(shown), memory(source)
+        if type(shown) is not np.ndarray:
+            return  # a value of a trace: it has no memory of its own
+    owner = shown.base
+    if owner is None or (owner is not source and owner is not source.base):
         return  # the primitive had to copy (a reshape)
     rare = parent._rare
     chain: tuple[Any, ...]
@@ -42,6 +48,18 @@ def link_view(
     mine.chain = (*chain, (primitive, params, number))
     mine.multi = number is not None or (rare is not None and rare.multi)
     register_view(base, out)
+
+
+def memory(value: Any) -> Any:
+    """The array (or the value of a trace) at the bottom of a payload or Tensor."""
+    while type(value) is not np.ndarray:
+        inner = getattr(value, "_data", None)
+        if inner is None:
+            inner = getattr(value, "value", None)
+        if inner is None:
+            break
+        value = inner
+    return value
 
 
 def register_view(base: Tensor, view: Tensor) -> None:

@@ -8,18 +8,19 @@ adding at the same places are each other's transposes.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.core.primitive import Primitive, RuleSpec
-from pullback.ops.broadcast import reshape, shape_of, sum_to, zeros_like
+from pullback.ops.broadcast import broadcast_to, reshape, shape_of, sum_to, zeros_like
 from pullback.ops.kinds import linear
-from pullback.typing import Shape
+from pullback.ops.movement import clone, inverse, permute
+from pullback.typing import Axes, Shape
 
 HOLE = "hole"
-MAX_INDICES = 8
-_NAMES = ("i", "j", "k", "l", "m", "n", "o", "p")
+MADE_AT_IMPORT = 8  # primitives for more index arrays are made when first needed
+_NAMES = ("i", "j", "k", "l", "m", "n", "o", "p", *(f"p{n}" for n in range(9, 65)))
 
 
 # ---------------------------------------------------------------- basic keys: views
@@ -113,57 +114,118 @@ def _make_index(n: int) -> tuple[Primitive, Primitive]:
     return reading, adding
 
 
-def _spread(size: int, template: Any, indices: tuple[Any, ...], batched: tuple[bool, ...]) -> Any:
-    """Template and index arrays with a leading one that pairs example with example.
+class _Layout(NamedTuple):
+    """How a key reads a batch: `permute(INDEX(x, *indices, template), perm)` has the batch first.
 
-    Only for index arrays that stand side by side (or alone): then the result's batch axis leads.
+    NumPy puts the dims of index arrays that stand apart (slices between them) in front of all
+    others, the batch axis too; and so it does when an array that counts the examples joins them.
     """
-    ndim = max(i.ndim - b for i, b in zip(indices, batched, strict=True))
-    mine = []
+
+    indices: tuple[Any, ...]
+    template: tuple[Any, ...]
+    perm: Axes
+
+
+def _expanded(template: tuple[Any, ...], ndim: int) -> list[Any]:
+    """The template with a slice for each dim that an Ellipsis, or the end, stands for."""
+    used = sum(1 for k in template if k is not None and k is not Ellipsis)
+    fill = [slice(None)] * (ndim - used)
+    if Ellipsis not in template:
+        return [*template, *fill]
+    at = template.index(Ellipsis)
+    return [*template[:at], *fill, *template[at + 1 :]]
+
+
+def _spread(size: int, indices: tuple[Any, ...], batched: tuple[bool, ...]) -> tuple[Any, ...]:
+    """Index arrays with one leading axis for the examples and equal numbers of dims."""
+    ndim = max(len(shape_of(i)) - b for i, b in zip(indices, batched, strict=True))
+    found = []
     for i, b in zip(indices, batched, strict=True):
-        logical = shape_of(i)[1:] if b else shape_of(i)
-        shape = (size if b else 1, *(1,) * (ndim - len(logical)), *logical)
-        mine.append(reshape(i, shape=shape))
-    lead = np.arange(size).reshape(size, *(1,) * ndim)
-    return (HOLE, *template), (lead, *mine)
+        shape = shape_of(i)[1:] if b else shape_of(i)
+        lead = size if b else 1
+        found.append(reshape(i, shape=(lead, *(1,) * (ndim - len(shape)), *shape)))
+    return tuple(found)
 
 
-def _holes_adjacent(template: tuple[Any, ...]) -> bool:
-    places = [k for k, t in enumerate(template) if isinstance(t, str) or isinstance(t, int)]
-    return not places or places[-1] - places[0] == len(places) - 1
+def _measures(
+    template: tuple[Any, ...], ndim: int, indices: tuple[Any, ...], batched: Any
+) -> tuple[int, int, int, bool]:
+    """Of the result for one example: dims of the index arrays, where they start, all dims; and
+    whether they stand apart (an Ellipsis between them counts, even for no dims)."""
+    m = max(len(shape_of(i)) - b for i, b in zip(indices, batched, strict=True))
+    keys = _expanded(template, ndim)
+    first = next(k for k, t in enumerate(keys) if isinstance(t, (str, int)))
+    places = [k for k, t in enumerate(template) if isinstance(t, (str, int))]
+    apart = places[-1] - places[0] != len(places) - 1
+    return m, 0 if apart else first, m + len(keys) - len(places), apart
+
+
+def _layout(
+    size: int, ndim: int, template: tuple[Any, ...], indices: tuple[Any, ...], batched: Any
+) -> _Layout:
+    """The key for x with a batch axis in front; ndim is that of one example of x."""
+    m, start, total, apart = _measures(template, ndim, indices, batched)
+    if not any(batched):
+        perm = tuple(range(total + 1))
+        if apart:
+            perm = (m, *range(m), *range(m + 1, total + 1))
+        return _Layout(indices, (slice(None), *template), perm)
+    lead = np.arange(size).reshape(size, *(1,) * m)
+    rest = tuple(range(m + 1, total + 1))
+    perm = (0, *rest[:start], *range(1, m + 1), *rest[start:])
+    return _Layout((lead, *_spread(size, indices, batched)), (HOLE, *template), perm)
+
+
+def _turned(x: Any, perm: Axes) -> Any:
+    return x if perm == tuple(range(len(perm))) else permute(x, perm=perm)
 
 
 def _batch_read(
     size: int, x: Any, *indices: Any, template: Any, batched: tuple[bool, ...]
 ) -> Any:
-    if not any(batched[1:]):
-        n = len(indices)
-        return INDEX[n](x, *indices, template=(slice(None), *template))
-    template, spread = _spread(size, template, indices, batched[1:])
+    ndim = len(shape_of(x)) - batched[0]
     if not batched[0]:
-        x = reshape(x, shape=(1, *shape_of(x)))
-        spread = (spread[0] * 0, *spread[1:])
-    return INDEX[len(spread)](x, *spread, template=template)
+        _, start, total, _ = _measures(template, ndim, indices, batched[1:])
+        out = INDEX[len(indices)](x, *_spread(size, indices, batched[1:]), template=template)
+        return _turned(out, (start, *(k for k in range(total + 1) if k != start)))
+    key = _layout(size, ndim, template, indices, batched[1:])
+    return _turned(INDEX[len(key.indices)](x, *key.indices, template=key.template), key.perm)
 
 
 def _batch_add(
     size: int, g: Any, *indices: Any, template: Any, shape: Shape, batched: tuple[bool, ...]
 ) -> Any:
-    if not any(batched[1:]):
-        n = len(indices)
-        return UNINDEX[n](g, *indices, template=(slice(None), *template), shape=(size, *shape))
-    template, spread = _spread(size, template, indices, batched[1:])
-    if not batched[0]:
-        from pullback.ops.broadcast import broadcast_to
-
-        g = broadcast_to(g, shape=(size, *shape_of(g)))
-    return UNINDEX[len(spread)](g, *spread, template=template, shape=(size, *shape))
+    key = _layout(size, len(shape), template, indices, batched[1:])
+    g = _turned(_along(size, g, batched[0]), inverse(key.perm))
+    return UNINDEX[len(key.indices)](g, *key.indices, template=key.template,
+                                     shape=(size, *shape))  # fmt: skip
 
 
-INDEX: dict[int, Primitive] = {}
-UNINDEX: dict[int, Primitive] = {}
-for _n in range(1, MAX_INDICES + 1):
-    INDEX[_n], UNINDEX[_n] = _make_index(_n)
+def _along(size: int, x: Any, b: bool) -> Any:
+    """A value with a batch axis, repeated along it where it had none."""
+    return x if b else broadcast_to(x, shape=(size, *shape_of(x)))
+
+
+class _Family(dict[Any, Primitive]):
+    """Primitives by their number of index arrays; those for unusually many made on demand."""
+
+    def __init__(self, make: Any) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, key: Any) -> Primitive:
+        self.make(key)
+        return self[key]
+
+
+def _make_reading(n: int) -> None:
+    INDEX[n], UNINDEX[n] = _make_index(n)
+
+
+INDEX = _Family(_make_reading)
+UNINDEX = _Family(_make_reading)
+for _n in range(1, MADE_AT_IMPORT + 1):
+    _make_reading(_n)
 
 
 def _make_put(n: int, accumulate: bool) -> Primitive:
@@ -190,9 +252,26 @@ def _make_put(n: int, accumulate: bool) -> Primitive:
         inputs=("x", "value", *names), params=("template",),
         vjps={"x": RuleSpec(back_x, (*names, "template")),
               "value": RuleSpec(back_value, (*names, "template", "value_shape"))},
-        jvp="linear", node_name="IndexPutBackward0",
+        jvp="linear", node_name="IndexPutBackward0", batch=_batch_put(accumulate),
         doc=f"x with value {'added' if accumulate else 'written'} at {n} index arrays",
     )  # fmt: skip
+
+
+def _batch_put(accumulate: bool) -> Any:
+    def rule(
+        size: int, x: Any, value: Any, *indices: Any, template: Any, batched: tuple[bool, ...]
+    ) -> Any:
+        x = _along(size, x, batched[0])
+        ndim = len(shape_of(x)) - 1
+        key = _layout(size, ndim, template, indices, batched[2:])
+        shape = shape_of(value)[1:] if batched[1] else shape_of(value)
+        shape = shape[max(len(shape) - len(key.perm) + 1, 0) :]
+        lead = (size if batched[1] else 1, *(1,) * (len(key.perm) - 1 - len(shape)))
+        value = _turned(reshape(value, shape=(*lead, *shape)), inverse(key.perm))
+        put = PUT[len(key.indices), accumulate]
+        return put(x, value, *key.indices, template=key.template)
+
+    return rule
 
 
 def zeros_of(g: Any) -> Any:
@@ -201,11 +280,14 @@ def zeros_of(g: Any) -> Any:
     return np.zeros((), dtype)
 
 
-PUT: dict[tuple[int, bool], Primitive] = {
-    (n, accumulate): _make_put(n, accumulate)
-    for n in range(1, MAX_INDICES + 1)
-    for accumulate in (False, True)
-}
+def _make_writing(key: tuple[int, bool]) -> None:
+    PUT[key] = _make_put(*key)
+
+
+PUT = _Family(_make_writing)
+for _n in range(1, MADE_AT_IMPORT + 1):
+    _make_writing((_n, False))
+    _make_writing((_n, True))
 
 
 # ---------------------------------------------------------------- along one axis
@@ -223,7 +305,7 @@ def _mesh(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
 
 
 def _gather(x: Any, index: Any, *, axis: int) -> Any:
-    return x[_mesh(index, axis, x.ndim)] if x.ndim else x.copy()
+    return x[_mesh(index, axis, x.ndim)] if x.ndim else np.broadcast_to(x, index.shape).copy()
 
 
 def _ungather(g: Any, index: Any, *, axis: int, shape: Shape) -> Any:
@@ -235,23 +317,22 @@ def _ungather(g: Any, index: Any, *, axis: int, shape: Shape) -> Any:
     return out
 
 
-def _along(size: int, x: Any, b: bool) -> Any:
-    from pullback.ops.broadcast import broadcast_to
-
-    return x if b else broadcast_to(x, shape=(size, *shape_of(x)))
-
-
 def _batch_gather(size: int, x: Any, index: Any, *, axis: int, batched: tuple[bool, ...]) -> Any:
-    return gather(_along(size, x, batched[0]), _along(size, index, batched[1]), axis=axis + 1)
+    x, index = _along(size, x, batched[0]), _along(size, index, batched[1])
+    if len(shape_of(x)) == 1:  # examples without dims: every index means the one element
+        shape = shape_of(index)
+        x = reshape(x, shape=(size, *(1,) * (len(shape) - 1)))
+        return clone(broadcast_to(x, shape=shape))
+    return gather(x, index, axis=axis + 1)
 
 
 def _batch_ungather(
     size: int, g: Any, index: Any, *, axis: int, shape: Shape, batched: tuple[bool, ...]
 ) -> Any:
-    return ungather(
-        _along(size, g, batched[0]), _along(size, index, batched[1]), axis=axis + 1,
-        shape=(size, *shape),
-    )  # fmt: skip
+    g, index = _along(size, g, batched[0]), _along(size, index, batched[1])
+    if not shape:
+        return sum_to(reshape(g, shape=(size, math.prod(shape_of(g)[1:]))), (size, 1))[:, 0]
+    return ungather(g, index, axis=axis + 1, shape=(size, *shape))
 
 
 gather = linear(
@@ -302,20 +383,42 @@ def _src_back(g: Any, index: Any, src_shape: Shape, axis: int) -> Any:
     return pad_zeros(out, widths=tuple((0, n - m) for n, m in zip(src_shape, have, strict=True)))
 
 
+def _batch_scatter(accumulate: bool) -> Any:
+    def rule(
+        size: int, x: Any, index: Any, src: Any, *, axis: int, batched: tuple[bool, ...]
+    ) -> Any:
+        x, index = _along(size, x, batched[0]), _along(size, index, batched[1])
+        shape = shape_of(src)[1:] if batched[2] else shape_of(src)
+        if len(shape_of(x)) == 1:  # examples without dims: src is what is written
+            src = reshape(src, shape=(size,) if batched[2] else ())
+            return x + src if accumulate else clone(broadcast_to(src, shape=(size,)))
+        if len(shape_of(index)) == 1:  # an index without dims, for a vector
+            index = reshape(index, shape=(size, 1))
+        if batched[2] and not shape:
+            src = reshape(src, shape=(size, *(1,) * (len(shape_of(index)) - 1)))
+            src = broadcast_to(src, shape=shape_of(index))
+        elif shape:
+            src = _along(size, src, batched[2])
+        return (scatter_add if accumulate else scatter)(x, index, src, axis=axis + 1)
+
+    return rule
+
+
 scatter = linear(
-    "scatter", _scatter,
+    "scatter", _scatter, batch=_batch_scatter(False),
     transpose=dict(
         x=lambda g, index, axis: scatter(g, index, zeros_of(g), axis=axis), src=_src_back),
     doc="x with src written at index along one axis",
 )  # fmt: skip
 scatter_add = linear(
     "scatter_add", _scatter_add, transpose=dict(x=lambda g: g, src=_src_back),
+    batch=_batch_scatter(True),
     doc="x with src added at index along one axis",
 )  # fmt: skip
 
 
 def _take(x: Any, index: Any, *, axis: int) -> Any:
-    return np.take(x, index, axis) if x.ndim else x.reshape(index.shape)
+    return np.take(x, index, axis) if x.ndim else x.copy()
 
 
 def _untake(g: Any, index: Any, *, axis: int, shape: Shape) -> Any:
@@ -330,13 +433,33 @@ def _untake(g: Any, index: Any, *, axis: int, shape: Shape) -> Any:
     return out
 
 
+def _batch_take(size: int, x: Any, index: Any, *, axis: int, batched: tuple[bool, ...]) -> Any:
+    if not shape_of(x)[batched[0] :]:
+        return clone(_along(size, x, batched[0]))
+    if not batched[1]:
+        return take(x, index, axis=axis + 1)
+    template = (*(slice(None),) * axis, HOLE)
+    return _batch_read(size, x, index, template=template, batched=batched)
+
+
+def _batch_untake(
+    size: int, g: Any, index: Any, *, axis: int, shape: Shape, batched: tuple[bool, ...]
+) -> Any:
+    if not shape:
+        return _batch_ungather(size, g, index, axis=axis, shape=shape, batched=batched)
+    if not batched[1]:
+        return untake(g, index, axis=axis + 1, shape=(size, *shape))
+    template = (*(slice(None),) * axis, HOLE)
+    return _batch_add(size, g, index, template=template, shape=shape, batched=batched)
+
+
 take = linear(
-    "take", _take,
+    "take", _take, batch=_batch_take,
     transpose=dict(x=lambda g, index, x_shape, axis: untake(g, index, axis=axis, shape=x_shape)),
     node_name="IndexSelectBackward0", doc="slices of x at a vector of indices along one axis",
 )  # fmt: skip
 untake = linear(
-    "untake", _untake, transpose=dict(g=lambda g, index, axis: take(g, index, axis=axis)),
+    "untake", _untake, batch=_batch_untake, transpose=dict(g=lambda g, index, axis: take(g, index, axis=axis)),
     node_name="IndexAddBackward0", doc="zeros with slices added at indices along one axis",
 )  # fmt: skip
 
@@ -366,16 +489,20 @@ def _unpick(g: Any, index: Any, *, axis: int, keepdims: bool, shape: Shape) -> A
 def _batch_pick(
     size: int, x: Any, index: Any, *, axis: int, keepdims: bool, batched: tuple[bool, ...]
 ) -> Any:
-    return pick(_along(size, x, batched[0]), _along(size, index, batched[1]), axis=axis + 1,
-                keepdims=keepdims)  # fmt: skip
+    x, index = _along(size, x, batched[0]), _along(size, index, batched[1])
+    if len(shape_of(x)) == 1:  # examples without dims
+        return clone(x)
+    return pick(x, index, axis=axis + 1, keepdims=keepdims)
 
 
 def _batch_unpick(
     size: int, g: Any, index: Any, *, axis: int, keepdims: bool, shape: Shape,
     batched: tuple[bool, ...],
 ) -> Any:  # fmt: skip
-    return unpick(_along(size, g, batched[0]), _along(size, index, batched[1]), axis=axis + 1,
-                  keepdims=keepdims, shape=(size, *shape))  # fmt: skip
+    g, index = _along(size, g, batched[0]), _along(size, index, batched[1])
+    if not shape:
+        return clone(g)
+    return unpick(g, index, axis=axis + 1, keepdims=keepdims, shape=(size, *shape))
 
 
 pick = linear(

@@ -9,9 +9,9 @@ import numpy as np
 from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive, RuleSpec
 from pullback.errors import ShapeError
-from pullback.ops.broadcast import reshape, shape_of, sum_
+from pullback.ops.broadcast import broadcast_to, reshape, shape_of, sum_
 from pullback.ops.kinds import conj
-from pullback.ops.movement import adjoint, swap_axes
+from pullback.ops.movement import adjoint, clone, swap_axes
 
 
 def _dims(*args: Any) -> str:
@@ -71,10 +71,6 @@ def outer(a: Any, b: Any) -> Any:
     return reshape(a, shape=(*shape_of(a), 1)) * reshape(b, shape=(1, *shape_of(b)))
 
 
-def _batch_matmul(size: int, a: Any, b: Any) -> Any:
-    return matmul(a, b)
-
-
 matmul = Primitive(
     "matmul", np.matmul, kind="bilinear", inputs=("a", "b"),
     vjps={"a": RuleSpec(lambda g, b: g @ adjoint(b), ("b",)),
@@ -104,8 +100,12 @@ def _batch_addmm(
     size: int, c: Any, a: Any, b: Any, *, beta: Any, alpha: Any, batched: tuple[bool, ...]
 ) -> Any:
     product = _scaled(a @ b, alpha)
-    if batched[0] and c.ndim == 2:  # a vector for each example
-        c = reshape(c, shape=(size, 1, shape_of(c)[1]))
+    if batched[0]:  # a number, a vector or a matrix for each example
+        shape = shape_of(c)[1:]
+        c = reshape(c, shape=(size, *(1,) * (2 - len(shape)), *shape))
+    if beta == 0:  # c does not count, not even its NaNs
+        shape = shape_of(product)
+        return product if len(shape) == 3 else clone(broadcast_to(product, shape=(size, *shape)))
     return product + _scaled(c, beta)
 
 
