@@ -15,6 +15,7 @@ import pytest
 import pullback as torch
 from pullback.autograd import gradcheck, gradgradcheck
 from pullback.autograd.gradcheck import GradcheckError
+from pullback.transforms.gradcheck_jacobians import check_gradient
 
 F = torch.nn.functional
 
@@ -252,6 +253,17 @@ def test_passes_that_differ_are_refused(fast: bool) -> None:
     with pytest.raises(GradcheckError, match="not reentrant.*The tolerance for nondeterminism was"):
         gradcheck(f, x, fast_mode=fast)
     assert gradcheck(f, x, nondet_tol=1e-4, fast_mode=fast)
+
+
+def test_size_and_dtype_of_gradients() -> None:
+    """The engine makes gradients fit, so that only a fault of ours could get here."""
+    x = real(2)
+    with pytest.raises(GradcheckError, match="incorrect size.*\\[2\\].*\\[3\\]"):
+        check_gradient(torch.ones(3).double(), x, 0, False)
+    with pytest.raises(GradcheckError, match="dtype mismatch: for input 1.*float64.*float32"):
+        check_gradient(torch.ones(2), x, 1, True)
+    check_gradient(torch.ones(2), x, 1, False)
+    assert gradcheck(lambda a: a.float() * 2, x, eps=1e-2, atol=1e-3, check_grad_dtypes=True)
 
 
 def test_gradients_that_do_not_come_from_the_cotangent() -> None:
