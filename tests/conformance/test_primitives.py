@@ -14,6 +14,7 @@ ELSEWHERE = {
     "replace": "tests/behaviour/test_inplace_and_views.py",
     "alias": "tests/behaviour/test_vmap_and_trace.py (grad of grad)",
     "scatter_add": "cases scatter_add, index_add",
+    "implicit": "tests/behaviour/test_implicit.py",
 }
 WITHOUT_BATCHING = {  # their batching rules come with issue 3
     "scatter", "scatter_add", "take", "untake", "unindex", "copy", "replace", "view_write",

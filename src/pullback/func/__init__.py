@@ -12,6 +12,7 @@ __all__ = ["grad", "grad_and_value", "vmap"]
 
 # what goes beyond PyTorch and loads when first used (these need SciPy): name -> module
 _LAZY = {
+    "implicit": "pullback.transforms.implicit",
     "sparse_hessian": "pullback.transforms.sparse",
     "sparse_jacobian": "pullback.transforms.sparse",
 }
@@ -20,7 +21,9 @@ __all__ += list(_LAZY)
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        raise AttributeError(f"module 'pullback.func' has no attribute {name!r}: it is not built yet")
+        raise AttributeError(
+            f"module 'pullback.func' has no attribute {name!r}: it is not built yet"
+        )
     value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
     return value
 

@@ -65,16 +65,13 @@ def scipy_sparse() -> Any:
 
 # ---------------------------------------------------------------- products in a batch
 def batched_gradients(outputs: Tensor, inputs: Tensor, seeds: Tensor) -> Any:
-    """The cotangents of `inputs` for each of `seeds`; a loop where an operation has no batch."""
-    options: dict[str, Any] = {"retain_graph": True, "materialize_grads": True}
+    """The cotangents of `inputs` for each of `seeds`."""
     if not outputs.requires_grad:
         return wrap(np.zeros((len(seeds), *inputs.shape), inputs._data.dtype))
-    try:
-        (found,) = gradients(outputs, inputs, seeds, is_grads_batched=True, **options)
-        return found
-    except UnsupportedError:  # one at a time gives the same
-        each = [gradients(outputs, inputs, s, **options)[0]._data for s in seeds]
-        return wrap(np.stack(each))
+    (found,) = gradients(
+        outputs, inputs, seeds, retain_graph=True, is_grads_batched=True, materialize_grads=True
+    )
+    return found
 
 
 class Products:
