@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pullback import autograd
 from pullback.api import methods as _methods  # installs the methods of Tensor
+from pullback.api.arguments import tensor as _tensor
 from pullback.api.autograd import backward as _backward
 from pullback.api.creation import (
     arange,
@@ -136,13 +137,41 @@ from pullback.api.indexing import (
     index_put,
     index_select,
     masked_select,
-    narrow,
     nonzero,
     scatter,
     scatter_add,
     select,
     take,
     take_along_dim,
+)
+from pullback.api.joining import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    block_diag,
+    cartesian_prod,
+    column_stack,
+    combinations,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    tensor_split,
+    tril_indices,
+    triu_indices,
+    vsplit,
+    vstack,
+)
+from pullback.api.legacy import (
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
 )
 from pullback.api.linalg import (
     addmm,
@@ -161,9 +190,8 @@ from pullback.api.linalg import (
     vdot,
 )
 from pullback.api.modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from pullback.api.movement import broadcast_shapes_ as broadcast_shapes
 from pullback.api.movement import (
-    atleast_1d,
-    atleast_2d,
     broadcast_tensors,
     cat,
     chunk,
@@ -172,13 +200,16 @@ from pullback.api.movement import (
     diagonal,
     flatten,
     flip,
-    hstack,
+    fliplr,
+    flipud,
     meshgrid,
     movedim,
     permute,
+    ravel,
     repeat_interleave,
     reshape,
     roll,
+    rot90,
     split,
     squeeze,
     stack,
@@ -190,11 +221,9 @@ from pullback.api.movement import (
     unbind,
     unflatten,
     unsqueeze,
-    vstack,
 )
-from pullback.api.movement import broadcast_shapes_ as broadcast_shapes
-from pullback.api.movement import expand as broadcast_to
 from pullback.api.nn import erf, log_softmax, softmax
+from pullback.api.products import cdist, cross, dist, inner, kron
 from pullback.api.random import (
     bernoulli,
     get_rng_state,
@@ -242,7 +271,53 @@ from pullback.api.reduce import (
     var,
     var_mean,
 )
+from pullback.api.slices import (
+    broadcast_to,
+    diag_embed,
+    diagonal_scatter,
+    masked_scatter,
+    narrow,
+    scatter_reduce,
+    select_scatter,
+    slice_scatter,
+)
+from pullback.api.special import (
+    copysign,
+    deg2rad,
+    digamma,
+    erfc,
+    gcd,
+    heaviside,
+    lcm,
+    ldexp,
+    lgamma,
+    logit,
+    nextafter,
+    polygamma,
+    rad2deg,
+    signbit,
+    sinc,
+    xlogy,
+)
+from pullback.api.statistics import (
+    aminmax,
+    bucketize,
+    corrcoef,
+    cov,
+    diff,
+    histc,
+    isin,
+    kthvalue,
+    mode,
+    nanmean,
+    nanmedian,
+    nanquantile,
+    quantile,
+    searchsorted,
+    vander,
+)
 from pullback.api.text import STRIDED as strided
+from pullback.core import cuda
 from pullback.core.device import device
 from pullback.core.dtypes import (
     bool_ as bool,
@@ -265,6 +340,7 @@ from pullback.core.dtypes import (
 from pullback.core.generator import Generator, default_generator
 from pullback.core.printing import set_printoptions
 from pullback.core.size import Size
+from pullback.core.threads import get_num_threads, set_num_threads
 from pullback.eager.tensor import Tensor
 from pullback.errors import PullbackError
 
@@ -284,7 +360,9 @@ cfloat, cdouble = complex64, complex128
 absolute, multiply, subtract, divide, negative, clip = abs, mul, sub, div, neg, clamp
 concat = concatenate = cat
 arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh
-arctan2, swapaxes, moveaxis, ger = atan2, transpose, movedim, outer
+arctan2, swapaxes, swapdims, moveaxis, ger = atan2, transpose, transpose, movedim, outer
+row_stack, fix = vstack, trunc
+detach, resolve_conj, resolve_neg = _methods.detach, _methods.resolved, _methods.resolved
 greater, greater_equal, less, less_equal, not_equal = gt, ge, lt, le, ne
 from math import e, inf, nan, pi  # noqa: E402  PyTorch has them at the top
 
@@ -322,14 +400,14 @@ def is_tensor(obj: Any) -> Any:
 
 def is_floating_point(input: Tensor) -> Any:  # noqa: A002
     """Whether a tensor has a floating dtype."""
-    return input._data.dtype.kind == "f"
+    return _tensor(input, "is_floating_point")._data.dtype.kind == "f"
 
 
 def is_complex(input: Tensor) -> Any:  # noqa: A002
     """Whether a tensor has a complex dtype."""
-    return input._data.dtype.kind == "c"
+    return _tensor(input, "is_complex")._data.dtype.kind == "c"
 
 
 def numel(input: Tensor) -> Any:  # noqa: A002
     """The number of elements."""
-    return input._data.size
+    return _tensor(input, "numel")._data.size

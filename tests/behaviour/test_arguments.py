@@ -226,3 +226,178 @@ def test_copies_and_pickles_keep_grad_and_become_leaves() -> None:
     cube = torch.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1)
     loaded = pickle.loads(pickle.dumps(cube))
     assert loaded.stride() == cube.stride() and torch.equal(loaded, cube)
+
+
+# ---------------------------------------------------------------- functions
+M, S = torch.ones(2, 3), T(1.5)
+F = torch.nn.functional
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: torch.softmax(M), TypeError, 'missing 1 required positional arguments: "dim"'),
+        (lambda: M.log_softmax(), TypeError, 'missing 1 required positional arguments: "dim"'),
+        (lambda: torch.cat([M, M], True), TypeError, "must be int, not bool"),
+        (lambda: torch.hstack([]), RuntimeError, "expects a non-empty TensorList"),
+        (lambda: S.narrow(0, 0, 1), RuntimeError, "narrow\\(\\) cannot be applied to a 0-dim"),
+        (lambda: M.narrow(0, -3, 1), IndexError, "start out of range"),
+        (lambda: M.narrow(0, 1, -1), RuntimeError, "length must be non-negative"),
+        (lambda: M.narrow(0, 1, 2), RuntimeError, "exceeds dimension size"),
+        (lambda: M[0].expand(-1, 3), RuntimeError, "isn't allowed in a leading, non-existing dim"),
+        (lambda: M.expand(), TypeError, "missing 1 required positional"),
+        (lambda: M.reshape(True, 6), TypeError, "found element of type bool"),
+        (lambda: M.flip(0, 0), RuntimeError, "appears multiple times"),
+        (lambda: M.movedim((0, 0), (0, 1)), RuntimeError, "repeated dim in `source`"),
+        (lambda: M.unflatten(1, (2, 2)), RuntimeError, "don't multiply up to the size of dim 1"),
+        (lambda: M.split([1, 1.0]), TypeError, "got float"),
+        (lambda: M.roll((1, 2)), RuntimeError, "shifts and dimensions must align"),
+        (lambda: M.repeat_interleave(T([1, 2, 3]), 0), RuntimeError, "same size as input along"),
+        (lambda: M.repeat_interleave(-1), RuntimeError, "must be non-negative"),
+        (lambda: torch.tril(M[0]), RuntimeError, "must have at least 2 dimensions"),
+        (lambda: torch.meshgrid(M), RuntimeError, "Expected 0D or 1D tensor"),
+        (lambda: torch.hsplit(M, 2), RuntimeError, "not divisible by the split_size"),
+        (lambda: M.unfold(0, 3, 1), RuntimeError, "maximum size for tensor at dimension 0"),
+        (lambda: torch.select_scatter(M, M[0], 1, 0), RuntimeError, "equal to the slice"),
+        (lambda: torch.masked_scatter(M, M > 0, M[0]), RuntimeError, "Number of elements of"),
+        (lambda: torch.scatter_reduce(M, 0, T([[0]]), M, "foo"), RuntimeError, "either sum"),
+        (lambda: torch.inner(M, M[0, :2]), RuntimeError, "last dimension must match"),
+        (lambda: torch.cross(M, M[:, :2], dim=1), RuntimeError, "size|length"),
+        (lambda: torch.cdist(M, torch.ones(2, 2)), RuntimeError, "same number of columns"),
+        (lambda: torch.quantile(M, 2.0), RuntimeError, "range \\[0, 1\\]"),
+        (lambda: torch.quantile(M.long(), 0.5), RuntimeError, "either float or double"),
+        (lambda: torch.kthvalue(M, 4), RuntimeError, "selected number k out of range"),
+        (lambda: torch.gcd(M, M), NotImplementedError, "not implemented for 'Float'"),
+        (lambda: torch.numel(1), TypeError, "must be Tensor, not int"),
+        (lambda: torch.set_grad_enabled(1), TypeError, "must be bool, not int"),
+        (lambda: torch.set_num_threads(0), RuntimeError, "expects a positive integer"),
+        (lambda: torch.FloatTensor(2.5), TypeError, "data must be a sequence"),
+        (lambda: torch.FloatTensor("a"), TypeError, "invalid data type 'str'"),
+        (lambda: torch.nn.Parameter(M.long()), RuntimeError, "Only Tensors of floating point"),
+        (lambda: F.cross_entropy(M, T([0, 1]), label_smoothing=2.0), RuntimeError, "between 0.0"),
+        (lambda: F.binary_cross_entropy(M, M[0]), ValueError, "Using a target size"),
+        (lambda: F.binary_cross_entropy(M * 2, M), RuntimeError, "between 0 and 1"),
+        (lambda: F.binary_cross_entropy_with_logits(M, M[0]), ValueError, "must be the same as"),
+        (lambda: F.mse_loss(M, M, reduction="foo"), ValueError, "not a valid value for reduction"),
+        (lambda: F.batch_norm(M[:1], None, None, training=True), ValueError, "more than 1 value"),
+        (lambda: F.batch_norm(M, None, None), RuntimeError, "must be defined in evaluation mode"),
+        (lambda: F.group_norm(M, 2), RuntimeError, "divisible by num_groups"),
+        (lambda: F.layer_norm(M, (2,)), RuntimeError, "expected input with shape"),
+        (lambda: F.glu(M), RuntimeError, "Halving dimension must be even"),
+        (lambda: F.prelu(M, torch.ones(2)), RuntimeError, "Mismatch of parameter numbers"),
+        (lambda: F.embedding(T([5]), M), IndexError, "index out of range in self"),
+        (lambda: F.embedding(T([1.0]), M), RuntimeError, "scalar types: Long, Int"),
+        (lambda: F.one_hot(T([1.0])), RuntimeError, "index tensor of type LongTensor"),
+        (lambda: F.hardtanh(M, 2.0, 1.0), ValueError, "min_val cannot be greater"),
+    ],
+)  # fmt: skip
+def test_calls_that_are_refused(
+    call: Callable[[], Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_guesses_and_broadcasts_warn() -> None:
+    with pytest.warns(UserWarning, match="Implicit dimension choice for softmax"):
+        assert torch.equal(F.softmax(M), torch.softmax(M, 1))
+    with pytest.warns(UserWarning, match="Using a target size"):
+        F.mse_loss(M, M[0])
+
+
+def directional(function: Callable[[Any], Any], x: Any, direction: Any) -> tuple[float, float]:
+    """A derivative by backward, and by a central difference."""
+    leaf = T(x, requires_grad=True)
+    function(leaf).sum().backward()
+    h = 1e-6
+    up, down = (function(T(x + s * h * direction)).sum().item() for s in (1, -1))
+    return float((leaf.grad.numpy() * direction).sum()), (up - down) / (2 * h)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a: torch.cdist(a, a[:1] + 1.0, 1.0), lambda a: torch.cdist(a, a[1:] * 2.0),
+        lambda a: torch.cdist(a, a[:1] + 1.0, 3.0), lambda a: torch.vander(a[0], 4),
+        lambda a: F.hardsigmoid(a * 3) * a,
+    ],
+)  # fmt: skip
+def test_derivatives_that_pytorch_cannot_take_twice(function: Callable[[Any], Any]) -> None:
+    rng = np.random.default_rng(3)
+    x, direction = rng.uniform(-2, 2, (3, 4)), rng.normal(size=(3, 4))
+    got, want = directional(function, x, direction)
+    assert got == pytest.approx(want, rel=1e-6) and abs(want) > 1e-3
+
+
+def test_functions_without_gradients() -> None:
+    assert torch.searchsorted(T([1, 5]), T([1, 5]), right=True).tolist() == [1, 2]
+    assert torch.searchsorted(T([[1, 5], [2, 3]]), T([[1], [4]])).tolist() == [[0], [2]]
+    assert torch.bucketize(T([1, 5, 9]), T([1, 5])).tolist() == [0, 1, 2]
+    assert torch.histc(T([1.0, 2.0, 3.0]), 3).tolist() == [1.0, 1.0, 1.0]
+    assert torch.isin(T([1, 2]), 2).tolist() == [False, True]
+    assert torch.gcd(T([4, 6]), T([6, 9])).tolist() == [2, 3]
+    assert torch.heaviside(T([-1.0, 0.0, 2.0]), T([0.5])).tolist() == [0.0, 0.5, 1.0]
+    assert torch.tril_indices(2, 2).tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert torch.triu_indices(2, 3, 1).tolist() == [[0, 0, 1], [1, 2, 2]]
+    assert torch.scatter_reduce(T([1, 2]), 0, T([0, 0]), T([3, 4]), "prod").tolist() == [12, 2]
+    assert torch.quantile(T([1.0, float("nan")]), 0.5).isnan()
+    assert torch.nanquantile(T([1.0, float("nan"), 3.0]), 0.5).item() == 2.0
+    assert torch.nanmedian(T([1.0, float("nan"), 3.0])).item() == 1.0
+    values, places = torch.mode(T([3.0, 1.0, 3.0, 1.0]))
+    assert values.item() == 1.0 and places.item() == 3
+
+
+def test_windows_are_views() -> None:
+    x = torch.arange(4.0)
+    w = x.unfold(0, 2, 1)
+    x[1] = 9.0
+    assert w.tolist() == [[0.0, 9.0], [9.0, 2.0], [2.0, 3.0]]
+    mapped = torch.vmap(lambda a: a.unfold(0, 2, 2).sum(1))(torch.arange(8.0).reshape(2, 4))
+    assert mapped.tolist() == [[1.0, 5.0], [9.0, 13.0]]
+
+
+def test_tensors_that_turn_into_views_of_themselves() -> None:
+    x = torch.ones(2, 3)
+    assert x.t_() is x and x.shape == (3, 2) and x._version == 1
+    leaf = torch.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        leaf.t_()
+    y = leaf * 2
+    y.unsqueeze_(0).transpose_(0, 1)
+    assert y.shape == (2, 1, 3)
+    (y * torch.arange(6.0).reshape(2, 1, 3)).sum().backward()
+    assert leaf.grad.tolist() == [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]
+    with pytest.raises(NotImplementedError, match="use squeeze"):
+        y[0].squeeze_()
+
+
+def test_running_statistics_move() -> None:
+    mean, var = torch.zeros(3), torch.ones(3)
+    x = torch.arange(6.0).reshape(2, 3)
+    x.requires_grad_()
+    F.batch_norm(x, mean, var, training=True, momentum=0.5)
+    assert mean.tolist() == [0.75, 1.25, 1.75] and var.tolist() == [2.75] * 3
+    assert not mean.requires_grad
+
+
+def test_parameters() -> None:
+    t = torch.ones(2)
+    p = torch.nn.Parameter(t)
+    assert repr(p) == "Parameter containing:\ntensor([1., 1.], requires_grad=True)"
+    assert p.is_leaf and isinstance(p, torch.Tensor) and type(p * 2) is torch.Tensor
+    t[0] = 5.0
+    assert p[0] == 5.0  # the same memory
+    (p * p).sum().backward()
+    assert p.grad.tolist() == [10.0, 2.0]
+    for found in (copy.deepcopy(p), copy.copy(p), pickle.loads(pickle.dumps(p))):
+        assert type(found) is torch.nn.Parameter and found.grad.tolist() == [10.0, 2.0]
+    assert torch.nn.Parameter(p * 2).is_leaf and torch.nn.Parameter().shape == (0,)
+
+
+def test_older_constructors() -> None:
+    assert torch.LongTensor([1.5, 2]).tolist() == [1, 2]
+    assert torch.FloatTensor(2, 3).shape == (2, 3) and torch.DoubleTensor().dtype == D
+    assert isinstance(torch.ones(1), torch.FloatTensor)
+    assert not isinstance(torch.ones(1), torch.DoubleTensor)
+    assert torch.ones(1).type(torch.DoubleTensor).dtype == D
+    assert torch.get_num_threads() > 0 and torch.cuda.is_available() is False

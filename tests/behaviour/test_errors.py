@@ -36,7 +36,7 @@ M = torch.ones(2, 3)
         (lambda: torch.dot(M, M), RuntimeError, "1D tensors expected"),
         (lambda: torch.dot(torch.ones(2), torch.ones(3)), RuntimeError, "same number of elements"),
         (lambda: M @ M.t().double(), RuntimeError, "to have the same dtype"),
-        (lambda: torch.cat([]), RuntimeError, "non-empty list"),
+        (lambda: torch.cat([]), ValueError, "non-empty list"),
         (lambda: torch.cat([M, torch.ones(3, 4)]), RuntimeError, "Sizes of tensors must match"),
         (lambda: torch.cat([M, torch.ones(2)]), RuntimeError, "same number of dimensions"),
         (lambda: torch.stack([M, torch.ones(2)]), RuntimeError, "equal size"),

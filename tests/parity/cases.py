@@ -315,3 +315,171 @@ case("embedding", lambda T, w: T.nn.functional.embedding(T.tensor([[0, 1], [1, 1
 case("normalize", lambda T, a: T.nn.functional.normalize(a), (real(S23),))
 case("pad", lambda T, a: T.nn.functional.pad(a, (1, 2)) ** 2, (real(S23),))
 case("pad value", lambda T, a: T.nn.functional.pad(a, (1, -1, 0, 2), value=3.0) ** 2, (real(S23),))
+
+# ---------------------------------------------------------------- joining, splitting, turning
+case("dstack", lambda T, a, b: T.dstack([a, b]) ** 2, (real(S23), real(S23)), (real(S3), real(S3)))
+case("column_stack", lambda T, a, b: T.column_stack([a, b]) ** 2, (real((2,)), real(S23)))
+for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+    case(name, lambda T, a, name=name: getattr(T, name)(a) ** 2, (real(S0),), (real(S3),),
+         (real(S23),))  # fmt: skip
+case("tensor_split", lambda T, a: sum((p * i).sum() for i, p in enumerate(a.tensor_split(3, 2), 1)),
+     (real((2, 3, 5)),))  # fmt: skip
+case("tensor_split at", lambda T, a: a.tensor_split((1, -1), 1)[1] ** 2, M)
+case("hsplit", lambda T, a: T.hsplit(a, 3)[1] ** 2, M)
+case("vsplit", lambda T, a: T.vsplit(a, [1])[1] ** 2, M)
+case("dsplit", lambda T, a: T.dsplit(a, 2)[1] ** 2, M)
+case("block_diag", lambda T, a, b: T.block_diag(a, b) ** 2, (real(S23), real((2, 1))),
+     (real(S3), real(S0)))  # fmt: skip
+case("cartesian_prod", lambda T, a, b: T.cartesian_prod(a, b) ** 2, (real(S3), real((2,))))
+case("combinations", lambda T, a: T.combinations(a) ** 2, (real((4,)),))
+case("combinations 3", lambda T, a: T.combinations(a, 3, True).prod(1), (real(S3),))
+for k in (1, 2, 3, 4):
+    case(f"rot90 {k}", lambda T, a, k=k: T.rot90(a, k, (0, 2)) ** 2, M)
+case("fliplr", lambda T, a: T.fliplr(a) ** 2, M)
+case("flipud", lambda T, a: T.flipud(a) ** 2, M)
+case("ravel", lambda T, a: T.ravel(a) ** 2, M, (turned((3, 4)),))
+case("swapdims", lambda T, a: T.swapdims(a, 0, 2) ** 2, M)
+
+# ---------------------------------------------------------------- parts
+case("unfold", lambda T, a: a.unfold(1, 2, 1) ** 2, M, (turned((3, 4)),))
+case("unfold step", lambda T, a: a.unfold(2, 2, 2) ** 2, M)
+case("diag_embed", lambda T, a: T.diag_embed(a, 1, 0, 2) ** 2, (real(S23),))
+case("select_scatter", lambda T, a, b: T.select_scatter(a, b, 1, -1) ** 2,
+     (real(S23), real((2,))))  # fmt: skip
+case("slice_scatter", lambda T, a, b: T.slice_scatter(a, b, 1, 0, 3, 2) ** 2,
+     (real(S23), real((2, 2))))  # fmt: skip
+case("diagonal_scatter", lambda T, a, b: T.diagonal_scatter(a, b, 1) ** 2,
+     (real((3, 3)), real((2,))))  # fmt: skip
+case("masked_scatter", lambda T, a, b: T.masked_scatter(a, a.detach() > 0, b) ** 2,
+     (real(S23), real((7,))))  # fmt: skip
+TIED_SELF = ((fixed([[1.0, 2.0, 2.0], [0.0, 1.0, 3.0]]),
+              fixed([[1.0, 2.0, 2.0], [1.0, 1.0, 3.0]])),)  # fmt: skip
+# PyTorch lets the elements that are left out share in a tie: these have none with them
+TIED_SOURCES = ((fixed([[9.0, 9.0, 9.0], [8.0, 8.0, 8.0]]),
+                 fixed([[1.0, 2.0, 2.0], [1.0, 1.0, 2.0]])),)  # fmt: skip
+for how in ("sum", "mean", "amax", "amin"):
+    for own in (True, False):
+        case(f"scatter_reduce {how} {own}",
+             lambda T, a, b, how=how, own=own: T.scatter_reduce(
+                 a, 0, T.tensor(INDEX), b, how, include_self=own) ** 2,
+             (real(S23), real(S23)), *(TIED_SELF if own else TIED_SOURCES))  # fmt: skip
+case("squeeze_", lambda T, a: (a * 2).squeeze_() ** 2, (real((1, 3, 1)),))
+case("unsqueeze_ t_", lambda T, a: (a * 2).t_().unsqueeze_(0) ** 2, (real(S23),))
+
+# ---------------------------------------------------------------- products
+case("inner", lambda T, a, b: T.inner(a, b), (real(S3), real(S3)), (real(S23), real((4, 3))),
+     (real(S0), real(S3)), (cplx(S3), cplx(S23)))  # fmt: skip
+case("kron", lambda T, a, b: T.kron(a, b), (real(S23), real((2, 2))), (real(S3), real(S23)),
+     (real(S0), real(S3)))  # fmt: skip
+case("cross", lambda T, a, b: T.cross(a, b, dim=-1), (real(S23), real(S23)), (cplx(S3), cplx(S3)))
+case("dist", lambda T, a, b: T.dist(a, b, 3), (real(S23), real(S23)))
+
+# ---------------------------------------------------------------- statistics
+case("kthvalue", lambda T, a: T.kthvalue(a, 2, 1)[0] ** 2, *MATRIX)
+case("mode", lambda T, a: T.mode(a, 0)[0] ** 2, *MATRIX, (fixed([[1.0, 2.0], [1.0, 0.0]]),))
+case("aminmax", lambda T, a: T.aminmax(a)[0] * T.aminmax(a)[1], *MATRIX)
+case("aminmax dim", lambda T, a: T.aminmax(a, dim=1)[0] * T.aminmax(a, dim=1)[1], *MATRIX)
+case("nanmean", lambda T, a: T.nanmean(a, 1), *MATRIX)
+case("nanmedian", lambda T, a: T.nanmedian(a), *MATRIX)
+case("nanmedian dim", lambda T, a: T.nanmedian(a, 1)[0], *MATRIX)
+for how in ("linear", "lower", "higher", "midpoint", "nearest"):
+    case(f"quantile {how}", lambda T, a, how=how: T.quantile(a, 0.3, 1, interpolation=how) ** 2,
+         *MATRIX)  # fmt: skip
+case("quantile all", lambda T, a: T.quantile(a, T.tensor([0.2, 0.9]).double()) ** 2, *MATRIX)
+case("quantile keepdim", lambda T, a: T.quantile(
+    a, T.tensor([0.2, 0.9]).double(), -1, keepdim=True) ** 2, *MATRIX)  # fmt: skip
+case("nanquantile", lambda T, a: T.nanquantile(a, 0.7, 0) ** 2, *MATRIX)
+case("diff", lambda T, a: T.diff(a, 2, 1) ** 2, *MATRIX)
+case("diff around", lambda T, a, b: T.diff(a, prepend=b, append=b) ** 2, (real(S23), real((2, 1))))
+case("cov", lambda T, a: T.cov(a), (real((3, 5)),), (real((5,)),), (cplx((2, 4)),))
+case("cov weights", lambda T, a: T.cov(a, correction=0, fweights=T.tensor([1, 2, 1]),
+                                       aweights=T.tensor([0.5, 1.0, 2.0]).double()),
+     (real(S23),))  # fmt: skip
+case("corrcoef", lambda T, a: T.corrcoef(a), (real((3, 5)),))
+
+# ---------------------------------------------------------------- special functions
+for name in ("erfc", "sinc", "deg2rad", "rad2deg"):
+    case(name, lambda T, a, name=name: getattr(T, name)(a), *UNARY)
+for name in ("lgamma", "digamma"):
+    case(name, lambda T, a, name=name: getattr(T, name)(a), *POSITIVE)
+case("polygamma", lambda T, a: T.polygamma(2, a), *POSITIVE)
+case("logit", lambda T, a: T.logit(a), (real(S23, 0.1, 0.9),), (real(S0, 0.1, 0.9),))
+case("logit eps", lambda T, a: T.logit(a, 0.2), (real(S23, 0.05, 0.95),))
+case("xlogy", lambda T, a, b: T.xlogy(a, b), (real(S23), real(S23, 0.2, 2)),
+     (real(S0), real(S3, 0.2, 2)))  # fmt: skip
+case("ldexp", lambda T, a, b: T.ldexp(a, b), (real(S23), real(S3)))
+case("copysign", lambda T, a, b: T.copysign(a, b.detach()), (real(S23), real(S3)))
+
+# ---------------------------------------------------------------- more of networks
+for name in ("softsign", "mish", "selu", "celu", "hardtanh", "hardswish", "relu6",
+             "hardshrink", "softshrink", "tanhshrink"):  # fmt: skip
+    case(f"F {name}", lambda T, a, name=name: getattr(T.nn.functional, name)(a) * a,
+         (real(S23, -5, 5),), (real(S0),), (real((4, 3)),))  # fmt: skip
+case("celu alpha", lambda T, a: T.nn.functional.celu(a, 0.5), *UNARY)
+case("elu alpha", lambda T, a: T.nn.functional.elu(a, 0.5), *UNARY)
+case("threshold", lambda T, a: T.nn.functional.threshold(a, 0.3, 2.0) ** 2, *UNARY)
+case("softmin", lambda T, a: T.nn.functional.softmin(a, 1), *MATRIX)
+case("glu", lambda T, a: T.nn.functional.glu(a, 2), M)
+case("prelu", lambda T, a, w: T.nn.functional.prelu(a, w), (real((2, 3, 4)), real(S3)),
+     (real(S23), real((1,))), (real(S3), real((1,))))  # fmt: skip
+TARGET = (real(S23), real(S23))
+for how in ("mean", "sum", "none"):
+    case(f"smooth_l1_loss {how}", lambda T, a, b, how=how: T.nn.functional.smooth_l1_loss(
+        a, b, reduction=how, beta=0.7), TARGET)  # fmt: skip
+    case(f"huber_loss {how}", lambda T, a, b, how=how: T.nn.functional.huber_loss(
+        a, b, reduction=how, delta=0.7), TARGET)  # fmt: skip
+    case(f"cross_entropy weight {how}", lambda T, a, how=how: T.nn.functional.cross_entropy(
+        a, T.tensor([2, 0]), T.tensor([1.0, 2.0, 3.0]).double(), reduction=how,
+        label_smoothing=0.2), (real(S23),))  # fmt: skip
+    case(f"cross_entropy soft {how}", lambda T, a, b, how=how: T.nn.functional.cross_entropy(
+        a, T.softmax(b, 1), T.tensor([1.0, 2.0, 3.0]).double(), reduction=how,
+        label_smoothing=0.2), TARGET)  # fmt: skip
+case("cross_entropy smooth ignore", lambda T, a: T.nn.functional.cross_entropy(
+    a, T.tensor([2, -100]), label_smoothing=0.2), (real(S23),))  # fmt: skip
+case("cross_entropy weight ignore", lambda T, a: T.nn.functional.cross_entropy(
+    a, T.tensor([2, 1]), T.tensor([1.0, 2.0, 3.0]).double(), ignore_index=1,
+    label_smoothing=0.2), (real(S23),))  # fmt: skip
+case("cross_entropy images", lambda T, a: T.nn.functional.cross_entropy(
+    a, T.tensor([[2, 0], [1, 1]]), label_smoothing=0.2), (real((2, 3, 2)),))  # fmt: skip
+case("kl_div", lambda T, a, b: T.nn.functional.kl_div(
+    T.log_softmax(a, 1), T.softmax(b, 1), reduction="batchmean"), TARGET)  # fmt: skip
+case("kl_div log", lambda T, a, b: T.nn.functional.kl_div(
+    a, b, reduction="sum", log_target=True), TARGET)  # fmt: skip
+case("bce weight", lambda T, a, b: T.nn.functional.binary_cross_entropy(
+    T.sigmoid(a), T.sigmoid(b), T.tensor([1.0, 2.0, 3.0]).double()), TARGET)  # fmt: skip
+case("bce logits pos_weight", lambda T, a, b: T.nn.functional.binary_cross_entropy_with_logits(
+    a, T.sigmoid(b), pos_weight=T.tensor([1.0, 2.0, 3.0]).double()), TARGET)  # fmt: skip
+case("poisson_nll_loss", lambda T, a: T.nn.functional.poisson_nll_loss(
+    a, T.tensor([2.0, 0.0, 3.0]).double()), (real(S23),))  # fmt: skip
+case("poisson_nll_loss rate", lambda T, a: T.nn.functional.poisson_nll_loss(
+    a, T.tensor([2.0, 0.5, 3.0]).double(), log_input=False, full=True),
+     (real(S23, 0.5, 2),))  # fmt: skip
+case("gaussian_nll_loss", lambda T, a, b, v: T.nn.functional.gaussian_nll_loss(
+    a, b, v, full=True), (real(S23), real(S23), real(S23, 0.3, 2)))  # fmt: skip
+SIGNS = [[1, -1, 1], [-1, 1, 1]]
+case("hinge_embedding_loss", lambda T, a: T.nn.functional.hinge_embedding_loss(
+    a, T.tensor(SIGNS)), (real(S23),))  # fmt: skip
+case("margin_ranking_loss", lambda T, a, b: T.nn.functional.margin_ranking_loss(
+    a, b, T.tensor(SIGNS).double(), 0.3), TARGET)  # fmt: skip
+case("soft_margin_loss", lambda T, a: T.nn.functional.soft_margin_loss(
+    a, T.tensor(SIGNS).double()), (real(S23),))  # fmt: skip
+case("cosine_embedding_loss", lambda T, a, b: T.nn.functional.cosine_embedding_loss(
+    a, b, T.tensor([1, -1])), TARGET)  # fmt: skip
+case("triplet_margin_loss", lambda T, a, b, c: T.nn.functional.triplet_margin_loss(
+    a, b, c, swap=True), (real(S23), real(S23), real(S23)))  # fmt: skip
+case("cosine_similarity", lambda T, a, b: T.nn.functional.cosine_similarity(a, b), TARGET)
+case("pairwise_distance", lambda T, a, b: T.nn.functional.pairwise_distance(a, b, 3.0), TARGET)
+AFFINE = (real((2, 4, 3)), real((4,)), real((4,)))
+case("batch_norm", lambda T, x, w, b: T.nn.functional.batch_norm(
+    x, T.zeros(4).double(), T.ones(4).double(), w, b, training=True), AFFINE)  # fmt: skip
+case("batch_norm eval", lambda T, x, w, b: T.nn.functional.batch_norm(
+    x, T.arange(4).double(), T.arange(1, 5).double(), w, b), AFFINE)  # fmt: skip
+case("group_norm", lambda T, x, w, b: T.nn.functional.group_norm(x, 2, w, b), AFFINE)
+case("instance_norm", lambda T, x, w, b: T.nn.functional.instance_norm(
+    x, weight=w, bias=b), AFFINE)  # fmt: skip
+case("rms_norm", lambda T, x, w: T.nn.functional.rms_norm(x, (3,), w), (real(S23), real(S3)))
+case("bilinear", lambda T, a, b, w, c: T.nn.functional.bilinear(a, b, w, c),
+     (real(S23), real((2, 2)), real((4, 3, 2)), real((4,))))  # fmt: skip
+case("embedding padding", lambda T, w: T.nn.functional.embedding(
+    T.tensor([[0, 1], [1, 1]]), w, padding_idx=0) ** 2, (real(S23),))  # fmt: skip
+case("normalize 3", lambda T, a: T.nn.functional.normalize(a, 3.0, 0), (real(S23),))

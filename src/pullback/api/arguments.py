@@ -77,6 +77,8 @@ def operand(value: Any, function: str, argument: str = "other") -> Any:
 
 def dim(value: Any, ndim: int, name: str = "dim") -> int:
     """One dimension as a non-negative axis."""
+    if isinstance(value, bool):
+        raise ArgumentTypeError(with_site(f"argument '{name}' must be int, not bool"))
     return normalize_axis(value, ndim, name)
 
 
@@ -103,7 +105,7 @@ def size(args: tuple[Any, ...], name: str = "size", function: str = "") -> Shape
             result.append(n)
             continue
         try:
-            if isinstance(n, (bool, np.bool_)):
+            if isinstance(n, (bool, np.bool_)) and not i:  # later ones count, in PyTorch too
                 raise TypeError
             result.append(operator.index(n))
         except TypeError:

@@ -17,11 +17,17 @@ from pullback.api import (
     hooks,
     indexing,
     inplace,
+    joining,
     linalg,
     movement,
     nn,
+    products,
     random,
     reduce,
+    reshaping,
+    slices,
+    special,
+    statistics,
     storage,
     text,
 )
@@ -29,6 +35,7 @@ from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.size import Size
 from pullback.eager.apply import apply, binary, mark_origin, unary
+from pullback.eager.batched import mapped_like
 from pullback.eager.inplace import detach_in_place
 from pullback.eager.node import Node
 from pullback.eager.tensor import Tensor, set_requires_grad, wrap
@@ -54,6 +61,11 @@ def fresh_counter(tensor: Tensor) -> list[Any]:
     """A version counter: shared from now on by tensors of one memory."""
     tensor._counter = [0]
     return tensor._counter
+
+
+def resolved(input: Tensor) -> Tensor:  # noqa: A002
+    """The tensor itself: conjugation and negation are done at once here."""
+    return arguments.tensor(input, "resolve_conj")
 
 
 def detach_(self: Tensor) -> Tensor:
@@ -290,7 +302,8 @@ def _new(function: Any) -> Any:
     def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
         if options.get("dtype") is None:
             options["dtype"] = self.dtype
-        return function(*args, **options)
+        out = function(*args, **options)
+        return out if type(self._data) is np.ndarray else mapped_like(self, out)
 
     method.__name__ = f"new_{function.__name__}"
     method.__doc__ = f"`{function.__name__}` with the dtype of this tensor."
@@ -320,11 +333,25 @@ FUNCTIONS: dict[Any, str] = {
     movement: (
         "reshape view flatten unflatten squeeze unsqueeze permute transpose t movedim expand "
         "expand_as split chunk unbind flip roll repeat tile repeat_interleave diagonal diag tril "
-        "triu clone contiguous"
+        "triu clone contiguous fliplr flipud rot90 ravel"
     ),
+    joining: "tensor_split hsplit vsplit dsplit",
+    slices: (
+        "unfold narrow diag_embed select_scatter slice_scatter diagonal_scatter masked_scatter "
+        "scatter_reduce broadcast_to"
+    ),
+    statistics: (
+        "kthvalue mode nanmean nanmedian aminmax quantile nanquantile diff cov corrcoef histc isin"
+    ),
+    special: (
+        "erfc lgamma digamma logit xlogy sinc deg2rad rad2deg ldexp copysign heaviside gcd lcm "
+        "nextafter signbit"
+    ),
+    products: "inner kron cross dist",
+    reshaping: "squeeze_ unsqueeze_ t_ transpose_",
     indexing: (
         "gather scatter scatter_add index_select index_add index_copy index_fill index_put "
-        "masked_select take nonzero select narrow take_along_dim"
+        "masked_select take nonzero select take_along_dim"
     ),
     nn: "softmax log_softmax erf",
     convert: "to item tolist numpy stride data_ptr",
@@ -335,6 +362,7 @@ ALIASES = {
     "arctanh": "atanh", "arctan2": "atan2", "clip": "clamp", "swapaxes": "transpose",
     "swapdims": "transpose", "moveaxis": "movedim", "greater": "gt", "greater_equal": "ge",
     "less": "lt", "less_equal": "le", "not_equal": "ne", "fix": "trunc", "ger": "outer",
+    "swapdims_": "transpose_", "swapaxes_": "transpose_",
 }  # fmt: skip
 IN_PLACE_ONE = (
     "neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh "
@@ -406,7 +434,7 @@ METHODS: dict[str, Any] = {
     "view_as": lambda self, other: movement.view(self, other._data.shape),
     "reshape_as": lambda self, other: movement.reshape(self, other._data.shape),
     "where": lambda self, condition, other: elementwise.where(condition, self, other),
-    "adjoint": _adjoint, "ravel": lambda self: movement.reshape(self, -1),
+    "adjoint": _adjoint, "resolve_conj": resolved, "resolve_neg": resolved,
     "new_zeros": _new(creation.zeros), "new_ones": _new(creation.ones),
     "new_empty": _new(creation.empty), "new_full": _new(creation.full),
     "new_tensor": _new(creation.tensor),
@@ -438,7 +466,6 @@ DOCS = {
     "type_as": "In the dtype of another tensor.", "view_as": "`view` in another tensor's shape.",
     "reshape_as": "`reshape` to another tensor's shape.",
     "where": "This tensor where condition holds, other elsewhere.",
-    "ravel": "All elements in one dim.",
 }  # fmt: skip
 PROPERTIES: dict[str, Any] = {
     "T": _turned, "mT": lambda self: movement.transpose(self, -2, -1), "H": _adjoint,

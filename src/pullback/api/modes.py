@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from pullback.config import MODE, NO_GRAD
+from pullback.core.callsite import with_site
+from pullback.errors import ArgumentTypeError
 
 
 class GradMode:
@@ -115,7 +117,14 @@ class set_grad_enabled(GradMode):  # noqa: N801  PyTorch's name
     """
 
     def __init__(self, mode: bool) -> None:
-        super().__init__(bool(mode))
+        if not isinstance(mode, bool):
+            raise ArgumentTypeError(
+                with_site(
+                    "set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                    f"{type(mode).__name__}"
+                )
+            )
+        super().__init__(mode)
         self._at_construction = MODE.get() & NO_GRAD
         switch(self._enabled)
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pullback.api import arguments
+from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.shapes import broadcast_shapes, infer_size
 from pullback.core.size import Size
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor
-from pullback.errors import ArgumentRuntimeError, DimensionError, ShapeError
+from pullback.errors import (
+    ArgumentRuntimeError,
+    ArgumentTypeError,
+    ArgumentValueError,
+    DimensionError,
+    ShapeError,
+    UnsupportedError,
+)
 from pullback.ops import movement as ops
 from pullback.ops.broadcast import broadcast_to
 from pullback.ops.broadcast import reshape as reshape_
@@ -28,7 +35,8 @@ def _reshaped(x: Tensor, shape: Shape, name: str) -> Tensor:
 def reshape(input: Any, *shape: Any) -> Tensor:  # noqa: A002
     """The same elements in another shape, one size may be -1; a view where strides allow."""
     x = arguments.tensor(input, "reshape")
-    wanted = infer_size(arguments.size(shape, "shape"), x._data.size)
+    arguments.given(shape, "reshape", "shape")
+    wanted = infer_size(arguments.size(shape, "shape", "reshape"), x._data.size)
     return _reshaped(x, wanted, "ViewBackward0" if can_view(x._data, wanted)
                      else "UnsafeViewBackward0")  # fmt: skip
 
@@ -40,17 +48,20 @@ def can_view(array: Any, shape: Shape) -> bool:
     return bool(np.may_share_memory(array.reshape(shape), array))  # a copy has its own memory
 
 
-def view(input: Any, *shape: Any) -> Tensor:  # noqa: A002
+def view(input: Any, *shape: Any, dtype: Any = None) -> Tensor:  # noqa: A002
     """The same memory in another shape; `view(dtype)` reads the bytes as another dtype.
 
     Raises RuntimeError where strides do not allow it (use `reshape`).
     """
     x = arguments.tensor(input, "view")
-    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list, Tensor, np.integer)):
+    if dtype is not None:
+        shape = (dtype,)
+    if len(shape) == 1 and (isinstance(shape[0], (dtypes.dtype, type))):
         from pullback.api.convert import view_dtype
 
         return view_dtype(x, shape[0])
-    wanted = infer_size(arguments.size(shape), x._data.size)
+    arguments.given(shape, "view", "size")
+    wanted = infer_size(arguments.size(shape, "size", "view"), x._data.size)
     if not can_view(x._data, wanted):
         raise ShapeError(
             with_site(
@@ -64,9 +75,9 @@ def view(input: Any, *shape: Any) -> Tensor:  # noqa: A002
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:  # noqa: A002
     """Dims start_dim to end_dim made one."""
     x = arguments.tensor(input, "flatten")
+    first, last = arguments.dim(start_dim, x.ndim), arguments.dim(end_dim, x.ndim)
     if not x.ndim:
         return _reshaped(x, (1,), "ViewBackward0")
-    first, last = arguments.dim(start_dim, x.ndim), arguments.dim(end_dim, x.ndim)
     if first > last:
         raise ArgumentRuntimeError(
             with_site("flatten() has invalid args: start_dim cannot come after end_dim")
@@ -82,7 +93,25 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Tensor:  # noqa: A002
     """One dim split into several; one size may be -1."""
     x = arguments.tensor(input, "unflatten")
     a = arguments.dim(dim, x.ndim)
-    parts = infer_size(arguments.size((sizes,)), x._data.shape[a])
+    if not isinstance(sizes, (tuple, list)):
+        raise ArgumentTypeError(
+            with_site(
+                "unflatten(): argument 'sizes' (position 2) must be tuple of ints, not "
+                f"{arguments.kind(sizes)}"
+            )
+        )
+    given = arguments.size((sizes,), "sizes", "unflatten")
+    if not given:
+        raise ArgumentRuntimeError(with_site("unflatten: sizes must be non-empty"))
+    n = x._data.shape[a] if x.ndim else 1
+    if -1 not in given and math.prod(given) != n:
+        raise ArgumentRuntimeError(
+            with_site(
+                f"unflatten: Provided sizes {list(given)} don't multiply up to the size of dim {a} "
+                f"({n}) in the input tensor"
+            )
+        )
+    parts = infer_size(given, n)
     return _reshaped(x, (*x._data.shape[:a], *parts, *x._data.shape[a + 1 :]), "ViewBackward0")
 
 
@@ -92,8 +121,10 @@ def squeeze(input: Any, dim: Any = None) -> Tensor:  # noqa: A002
     shape = x._data.shape
     if dim is None:
         return _reshaped(x, tuple(n for n in shape if n != 1), "SqueezeBackward0")
-    axes = arguments.dims(dim, x.ndim) if not isinstance(dim, int) else (
-        arguments.dim(dim, x.ndim),)  # fmt: skip
+    if not isinstance(dim, (tuple, list)):
+        axes: tuple[int, ...] = (arguments.dim(dim, x.ndim),)
+    else:
+        axes = arguments.dims(dim, x.ndim) if dim else ()
     name = "SqueezeBackward1" if isinstance(dim, int) else "SqueezeBackward2"
     kept = tuple(n for i, n in enumerate(shape) if i not in axes or n != 1)
     return _reshaped(x, kept, name)
@@ -110,7 +141,8 @@ def unsqueeze(input: Any, dim: int) -> Tensor:  # noqa: A002
 def permute(input: Any, *dims: Any) -> Tensor:  # noqa: A002
     """Dims in another order (a view)."""
     x = arguments.tensor(input, "permute")
-    order = arguments.size(dims, "dims")
+    arguments.given(dims, "permute", "dims")
+    order = arguments.size(dims, "dims", "permute")
     if len(order) != x.ndim:
         raise ArgumentRuntimeError(
             with_site(
@@ -160,6 +192,9 @@ def movedim(input: Any, source: Any, destination: Any) -> Tensor:  # noqa: A002
         )
     old = [arguments.dim(d, x.ndim) for d in old]
     new = [arguments.dim(d, x.ndim) for d in new]
+    for name, axes in (("source", old), ("destination", new)):
+        if len(set(axes)) != len(axes):
+            raise ArgumentRuntimeError(with_site(f"movedim: repeated dim in `{name}` ({axes})"))
     rest = iter(i for i in range(x.ndim) if i not in old)
     perm = tuple(old[new.index(i)] if i in new else next(rest) for i in range(x.ndim))
     return apply(ops.permute, (x,), {"perm": perm})
@@ -168,7 +203,8 @@ def movedim(input: Any, source: Any, destination: Any) -> Tensor:  # noqa: A002
 def expand(input: Any, *sizes: Any) -> Tensor:  # noqa: A002
     """Size-1 dims repeated without a copy; -1 keeps a size, new dims come first."""
     x = arguments.tensor(input, "expand")
-    wanted = arguments.size(sizes)
+    arguments.given(sizes, "expand", "size")
+    wanted = arguments.size(sizes, "size", "expand")
     shape = x._data.shape
     extra = len(wanted) - len(shape)
     if extra < 0:
@@ -184,6 +220,13 @@ def expand(input: Any, *sizes: Any) -> Tensor:  # noqa: A002
         have = shape[i - extra] if i >= extra else 1
         if n == -1 and i >= extra:
             n = have
+        elif n == -1:
+            raise ArgumentRuntimeError(
+                with_site(
+                    f"The expanded size of the tensor ({n}) isn't allowed in a leading, "
+                    f"non-existing dimension {i}"
+                )
+            )
         elif n < 0 or (have not in (1, n)):
             raise ArgumentRuntimeError(
                 with_site(
@@ -203,7 +246,7 @@ def c_type(x: Tensor) -> str:
 
 def expand_as(input: Any, other: Any) -> Tensor:  # noqa: A002
     """`expand` to the shape of another tensor."""
-    return expand(input, other._data.shape)
+    return expand(input, arguments.tensor(other, "expand_as", "other")._data.shape)
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
@@ -215,16 +258,27 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 def broadcast_shapes_(*shapes: Any) -> Size:
     """The common shape of several shapes."""
-    return Size(broadcast_shapes([arguments.size((s,)) for s in shapes]))
+    given = [arguments.size((s,), "shapes", "broadcast_shapes") for s in shapes]
+    if any(n < 0 for s in given for n in s):
+        raise ArgumentValueError(
+            with_site("Attempting to broadcast a dimension with negative length!")
+        )
+    return Size(broadcast_shapes(given))
 
 
-def cat(tensors: Any, dim: Any = 0, *, out: Any = None) -> Tensor:
-    """Tensors joined along an existing dim; their dtypes are promoted."""
+def cat(
+    tensors: Any, dim: Any = 0, *, out: Any = None, axis: Any = arguments.UNSET
+) -> Tensor:
+    """Tensors joined along an existing dim; their dtypes are promoted.
+
+    Raises ValueError for an empty list, RuntimeError for shapes that do not fit.
+    """
     from pullback.api.elementwise import into
 
+    dim = arguments.either(dim, axis)
     xs = arguments.tensor_list(tensors, "cat")
     if not xs:
-        raise ArgumentRuntimeError(with_site("torch.cat(): expected a non-empty list of Tensors"))
+        raise ArgumentValueError(with_site("torch.cat(): expected a non-empty list of Tensors"))
     if any(x.ndim == 0 for x in xs):
         place = next(i for i, x in enumerate(xs) if x.ndim == 0)
         raise ArgumentRuntimeError(
@@ -273,27 +327,6 @@ def stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Tensor:
     return into(out, apply(ops.stack, xs, {"axis": a}))
 
 
-def hstack(tensors: Sequence[Any]) -> Tensor:
-    """Joined along the first dim of vectors, the second of anything larger."""
-    xs = [atleast_1d(x) for x in arguments.tensor_list(tensors, "hstack")]
-    return cat(xs, 0 if xs[0].ndim == 1 else 1)
-
-
-def vstack(tensors: Sequence[Any]) -> Tensor:
-    """Joined as rows."""
-    return cat([atleast_2d(x) for x in arguments.tensor_list(tensors, "vstack")], 0)
-
-
-def atleast_1d(input: Any) -> Tensor:  # noqa: A002
-    """With at least one dim."""
-    return reshape(input, 1) if input.ndim == 0 else input
-
-
-def atleast_2d(input: Any) -> Tensor:  # noqa: A002
-    """With at least two dims, new ones first."""
-    return reshape(input, (1, -1)) if input.ndim < 2 else input
-
-
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of one size (the last may be smaller) or of given sizes; views."""
     x = arguments.tensor(tensor, "split", "tensor")
@@ -301,7 +334,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
     if not x.ndim:
         raise ArgumentRuntimeError(with_site("split expects at least a 1-dimensional tensor"))
     n = x._data.shape[a]
-    if isinstance(split_size_or_sections, int):
+    if isinstance(split_size_or_sections, int) and not isinstance(split_size_or_sections, bool):
         step = split_size_or_sections
         if step == 0 and n:
             raise ArgumentRuntimeError(
@@ -320,7 +353,14 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
         sizes = tuple(min(step, n - i) for i in range(0, n, step)) if n else (0,)
         name = "SplitBackward0"
     else:
-        sizes = tuple(int(s) for s in split_size_or_sections)
+        if not isinstance(split_size_or_sections, (tuple, list)):
+            raise ArgumentTypeError(
+                with_site(
+                    "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of "
+                    f"ints, not {arguments.kind(split_size_or_sections)}"
+                )
+            )
+        sizes = arguments.size((split_size_or_sections,), "split_sizes", "split_with_sizes")
         if sum(sizes) != n or any(s < 0 for s in sizes):
             raise ArgumentRuntimeError(
                 with_site(
@@ -335,6 +375,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:  # noqa: A002
     """At most `chunks` pieces of equal size (the last may be smaller)."""
     x = arguments.tensor(input, "chunk")
+    chunks = arguments.integer(chunks, "chunk", "chunks")
     if chunks <= 0:
         raise ArgumentRuntimeError(
             with_site(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
@@ -352,7 +393,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:  # noqa: A002
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
         raise DimensionError(
-            with_site("Dimension specified as 0 but tensor has no dimensions (unbind)")
+            with_site("Dimension specified as 0 but tensor has no dimensions")
         )
     return apply(ops.unbind, (x,), {"axis": a})
 
@@ -360,19 +401,70 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:  # noqa: A002
 def flip(input: Any, *dims: Any) -> Tensor:  # noqa: A002
     """Elements in reverse order along dims (a copy)."""
     x = arguments.tensor(input, "flip")
-    axes = arguments.size(dims, "dims")
-    return apply(ops.flip, (x,), {"axis": tuple(arguments.dim(d, x.ndim) for d in axes)})
+    arguments.given(dims, "flip", "dims")
+    order = arguments.size(dims, "dims", "flip")
+    axes = arguments.dims(order, x.ndim) if order else ()
+    return apply(ops.flip, (x,), {"axis": axes})
+
+
+def fliplr(input: Any) -> Tensor:  # noqa: A002
+    """Columns in reverse order (a copy)."""
+    x = arguments.tensor(input, "fliplr")
+    if x.ndim < 2:
+        raise ArgumentRuntimeError(with_site("Input must be >= 2-d."))
+    return flip(x, 1)
+
+
+def flipud(input: Any) -> Tensor:  # noqa: A002
+    """Rows in reverse order (a copy)."""
+    x = arguments.tensor(input, "flipud")
+    if x.ndim < 1:
+        raise ArgumentRuntimeError(with_site("Input must be >= 1-d."))
+    return flip(x, 0)
+
+
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Tensor:  # noqa: A002
+    """Turned k times by 90 degrees in the plane of two dims, from the first to the second."""
+    x = arguments.tensor(input, "rot90")
+    plane = arguments.size((dims,), "dims", "rot90")
+    if len(plane) != 2:
+        raise ArgumentRuntimeError(
+            with_site(f"expected total rotation dims == 2, but got dims = {len(plane)}")
+        )
+    if x.ndim < 2:
+        raise ArgumentRuntimeError(
+            with_site(f"expected total dims >= 2, but got total dims = {x.ndim}")
+        )
+    a, b = (arguments.dim(d, x.ndim) for d in plane)
+    if a == b:
+        raise ArgumentRuntimeError(
+            with_site(
+                "expected rotation dims to be different, but got dim0 = "
+                f"{plane[0]} and dim1 = {plane[1]}"
+            )
+        )
+    turns = k % 4
+    if turns == 1:
+        return transpose(flip(x, b), a, b).clone()
+    if turns == 2:
+        return flip(x, a, b)
+    return transpose(flip(x, a), a, b).clone() if turns else x.clone()
+
+
+def ravel(input: Any) -> Tensor:  # noqa: A002
+    """All elements in one dim (a view where strides allow)."""
+    return reshape(arguments.tensor(input, "ravel"), -1)
 
 
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:  # noqa: A002
     """Elements moved along dims, the last coming first; over the flat tensor without dims."""
     x = arguments.tensor(input, "roll")
-    moves = (shifts,) if isinstance(shifts, int) else tuple(shifts)
-    if dims is None:
+    moves = arguments.size((shifts,), "shifts", "roll")
+    axes = () if dims is None else arguments.size((dims,), "dims", "roll")
+    if not axes and len(moves) == 1:
         flat = reshape(x, -1)
         moved = apply(ops.roll, (flat,), {"shifts": moves, "axis": (0,)})
         return reshape(moved, x._data.shape)
-    axes = (dims,) if isinstance(dims, int) else tuple(dims)
     if len(axes) != len(moves):
         raise ArgumentRuntimeError(
             with_site(
@@ -387,7 +479,12 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:  # noqa: A002
 def repeat(input: Any, *sizes: Any) -> Tensor:  # noqa: A002
     """Copies laid side by side; new dims come first."""
     x = arguments.tensor(input, "repeat")
-    reps = arguments.size(sizes, "repeats")
+    arguments.given(sizes, "repeat", "repeats")
+    reps = arguments.size(sizes, "repeats", "repeat")
+    if any(r < 0 for r in reps):
+        raise ArgumentRuntimeError(
+            with_site(f"Trying to create tensor with negative dimension: repeats {list(reps)}")
+        )
     if len(reps) < x.ndim:
         raise ArgumentRuntimeError(
             with_site(
@@ -398,23 +495,60 @@ def repeat(input: Any, *sizes: Any) -> Tensor:  # noqa: A002
     return apply(ops.tile, (x,), {"reps": reps})
 
 
-def tile(input: Any, dims: Any) -> Tensor:  # noqa: A002
+def tile(input: Any, *dims: Any) -> Tensor:  # noqa: A002
     """As `repeat`, but missing repeats count as 1."""
-    reps = arguments.size((dims,), "dims")
+    arguments.given(dims, "tile", "dims")
+    reps = arguments.size(dims, "dims", "tile")
     return repeat(input, (1,) * (input.ndim - len(reps)) + reps)
 
 
-def repeat_interleave(input: Any, repeats: Any, dim: Any = None) -> Tensor:  # noqa: A002
-    """Each element (along `dim`) repeated in place."""
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None  # noqa: A002
+) -> Tensor:
+    """Each element (along `dim`) repeated in place; of a tensor alone, its counts as indices.
+
+    repeats: an int, or integers (1,) or (n,), n the size of `dim`.
+    Raises RuntimeError for negative repeats and other shapes.
+    """
     from pullback.api.indexing import index_select
     from pullback.eager.tensor import wrap
 
     x = arguments.tensor(input, "repeat_interleave")
+    if repeats is None:
+        return wrap(np.repeat(np.arange(x._data.size), repeat_counts(x, x._data.size)))
     if dim is None:
         x, dim = reshape(x, -1), 0
     a = arguments.dim(dim, x.ndim)
-    counts = repeats._data if isinstance(repeats, Tensor) else repeats
-    return index_select(x, a, wrap(np.repeat(np.arange(x._data.shape[a]), counts)))
+    n = x._data.shape[a] if x.ndim else 1
+    return index_select(x, a, wrap(np.repeat(np.arange(n), repeat_counts(repeats, n))))
+
+
+def repeat_counts(repeats: Any, n: int) -> Any:
+    """How often each of n elements is repeated, checked."""
+    counts: Any
+    if isinstance(repeats, Tensor):
+        counts = repeats._data
+        if counts.dtype.kind not in "iu":
+            raise UnsupportedError(
+                with_site(
+                    "\"repeat_interleave_cpu\" not implemented for "
+                    f"'{arguments.PYTORCH_NAMES[counts.dtype.name]}'"
+                )
+            )
+        if counts.ndim > 1:
+            raise ArgumentRuntimeError(with_site("repeats must be 0-dim or 1-dim tensor"))
+        if counts.size not in (1, n):
+            raise ArgumentRuntimeError(
+                with_site(
+                    "repeats must have the same size as input along dim, but got "
+                    f"repeats.size(0) = {counts.size} and input.size(0) = {n}"
+                )
+            )
+    else:
+        counts = np.asarray(arguments.integer(repeats, "repeat_interleave", "repeats"))
+    if (counts < 0).any():
+        raise ArgumentRuntimeError(with_site("Repeats must be non-negative"))
+    return counts
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:  # noqa: A002
@@ -431,6 +565,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
 def diag(input: Any, diagonal: int = 0) -> Tensor:  # noqa: A002
     """The diagonal of a matrix; of a vector, the matrix that has it."""
     x = arguments.tensor(input, "diag")
+    diagonal = arguments.integer(diagonal, "diag", "diagonal")
     if x.ndim == 1:
         n = x._data.shape[0] + abs(diagonal)
         return apply(
@@ -444,14 +579,23 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:  # noqa: A002
     return globals()["diagonal"](x, diagonal)
 
 
+def _triangle(input: Any, name: str, primitive: Any, diagonal: Any) -> Tensor:  # noqa: A002
+    x = arguments.tensor(input, name)
+    if x.ndim < 2:
+        raise ArgumentRuntimeError(
+            with_site(f"{name}: input tensor must have at least 2 dimensions")
+        )
+    return apply(primitive, (x,), {"k": arguments.integer(diagonal, name, "diagonal")})
+
+
 def tril(input: Any, diagonal: int = 0) -> Tensor:  # noqa: A002
     """The lower triangle of matrices, zeros above."""
-    return apply(ops.tril, (arguments.tensor(input, "tril"),), {"k": diagonal})
+    return _triangle(input, "tril", ops.tril, diagonal)
 
 
 def triu(input: Any, diagonal: int = 0) -> Tensor:  # noqa: A002
     """The upper triangle of matrices, zeros below."""
-    return apply(ops.triu, (arguments.tensor(input, "triu"),), {"k": diagonal})
+    return _triangle(input, "triu", ops.triu, diagonal)
 
 
 def clone(input: Any, *, memory_format: Any = None) -> Tensor:  # noqa: A002
@@ -473,7 +617,22 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Coordinate grids from vectors; `indexing` "ij" (default) or "xy"."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
-    xs = [atleast_1d(x) for x in arguments.tensor_list(tensors, "meshgrid")]
+    given = arguments.tensor_list(tensors, "meshgrid")
+    if not given:
+        raise ArgumentRuntimeError(with_site("meshgrid expects a non-empty TensorList"))
+    for x in given:
+        if x.ndim > 1:
+            raise ArgumentRuntimeError(
+                with_site(
+                    "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
+                    f"{list(x.shape)}"
+                )
+            )
+        if x._data.dtype != given[0]._data.dtype:
+            raise ArgumentRuntimeError(
+                with_site("meshgrid expects all tensors to have the same dtype")
+            )
+    xs = [reshape(x, -1) for x in given]
     if indexing not in (None, "ij", "xy"):
         raise ArgumentRuntimeError(
             with_site(

@@ -400,9 +400,9 @@ def check_grad_assignment(tensor: Tensor, value: Any) -> None:
     if value._data.shape != tensor._data.shape:
         raise GraphError(
             with_site(
-                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
-                f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the "
-                "same size")
+                f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of "
+                f"size '{list(tensor.shape)}'. Please ensure that the gradient and the tensor are "
+                "the same size")
         )
     if value._data.dtype != tensor._data.dtype:
         raise GraphError(

@@ -1,7 +1,8 @@
-"""`pullback.nn`: for now its functional part (layer 6)."""
+"""`pullback.nn`: parameters, and the functions of `nn.functional` (layer 6)."""
 
 from __future__ import annotations
 
-from pullback.nn import functional
+from pullback.nn import functional, parameter
+from pullback.nn.parameter import Parameter
 
-__all__ = ["functional"]
+__all__ = ["Parameter", "functional", "parameter"]

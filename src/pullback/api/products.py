@@ -1,0 +1,100 @@
+"""Products and distances beyond the matrix product (layer 4), with PyTorch's signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pullback.api import arguments, reduce
+from pullback.api.elementwise import into
+from pullback.api.linalg import tensordot
+from pullback.api.movement import broadcast_tensors, reshape, roll, unsqueeze
+from pullback.core.callsite import with_site
+from pullback.eager.tensor import Tensor
+from pullback.errors import ArgumentRuntimeError
+
+
+def inner(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+    """Sums of products over the last dim of both; the product where one is 0-d."""
+    a = arguments.tensor(input, "inner")
+    b = arguments.tensor(other, "inner", "other")
+    if not a.ndim or not b.ndim:
+        return into(out, a * b)
+    if a.shape[-1] != b.shape[-1]:
+        raise ArgumentRuntimeError(
+            with_site(
+                "inner() the last dimension must match on both input tensors but got shapes "
+                f"{list(a.shape)} and {list(b.shape)}"
+            )
+        )
+    return into(out, tensordot(a, b, ([-1], [-1])))
+
+
+def kron(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+    """The Kronecker product: blocks of `other` scaled by the elements of input."""
+    a = arguments.tensor(input, "kron")
+    b = arguments.tensor(other, "kron", "other")
+    ndim = max(a.ndim, b.ndim)
+    first = (1,) * (ndim - a.ndim) + tuple(a.shape)
+    second = (1,) * (ndim - b.ndim) + tuple(b.shape)
+    wide = reshape(a, tuple(n for m in first for n in (m, 1)))
+    fine = reshape(b, tuple(n for m in second for n in (1, m)))
+    shape = tuple(m * n for m, n in zip(first, second, strict=True))
+    return into(out, reshape(wide * fine, shape))
+
+
+def cross(input: Any, other: Any, dim: Any = None, *, out: Any = None) -> Tensor:  # noqa: A002
+    """The cross product along a dim of size 3 (the first one when not given)."""
+    a = arguments.tensor(input, "cross")
+    b = arguments.tensor(other, "cross", "other")
+    if a.ndim != b.ndim:
+        raise ArgumentRuntimeError(
+            with_site(
+                "inconsistent tensors dimensions input: "
+                f"{a.ndim} other: {b.ndim}; linalg.cross: inputs must have the same number of "
+                "dimensions."
+            )
+        )
+    a, b = broadcast_tensors(a, b)
+    if dim is None:
+        found = next((i for i, n in enumerate(a.shape) if n == 3), None)
+        if found is None:
+            raise ArgumentRuntimeError(with_site("no dimension of size 3 in input"))
+        dim = found
+    axis = arguments.dim(dim, a.ndim)
+    if not a.ndim or a.shape[axis] != 3:
+        raise ArgumentRuntimeError(
+            with_site(
+                f"linalg.cross: inputs dimension {dim} must have length 3. Got shapes "
+                f"{list(a.shape)} and {list(b.shape)}"
+            )
+        )
+    return into(out, roll(a, -1, axis) * roll(b, -2, axis) - roll(a, -2, axis) * roll(b, -1, axis))
+
+
+def cdist(
+    x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+) -> Tensor:
+    """(..., n, k) and (..., m, k) -> (..., n, m): p-norms of all differences of rows."""
+    a, b = arguments.tensor(x1, "cdist", "x1"), arguments.tensor(x2, "cdist", "x2")
+    for name, x in (("X1", a), ("X2", b)):
+        if x.ndim < 2:
+            raise ArgumentRuntimeError(
+                with_site(
+                    f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D"
+                )
+            )
+    if a.shape[-1] != b.shape[-1]:
+        raise ArgumentRuntimeError(
+            with_site(
+                "X1 and X2 must have the same number of columns. X1: "
+                f"{a.shape[-1]} X2: {b.shape[-1]}"
+            )
+        )
+    if p < 0:
+        raise ArgumentRuntimeError(with_site("cdist only supports non-negative p values"))
+    return reduce.norm(unsqueeze(a, -2) - unsqueeze(b, -3), p, -1)
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Tensor:  # noqa: A002
+    """The p-norm of input - other."""
+    return reduce.norm(arguments.tensor(input, "dist") - other, p)

@@ -1,0 +1,240 @@
+"""Parts of a tensor: read as views, or written into a copy (layer 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.api import arguments, elementwise, indexing
+from pullback.api.convert import concrete
+from pullback.api.movement import broadcast_tensors, expand, reshape, unsqueeze
+from pullback.core.callsite import with_site
+from pullback.eager.apply import apply
+from pullback.eager.tensor import Tensor, wrap
+from pullback.errors import ArgumentRuntimeError, DimensionError, UnsupportedError
+from pullback.ops import movement as ops
+from pullback.ops import special
+
+where = elementwise.where
+
+
+def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor:  # noqa: A002
+    """All slices of `size` along a dim, `step` apart, as a last dim (a view)."""
+    x = arguments.tensor(input, "unfold")
+    a = arguments.dim(dimension, x.ndim)
+    n = x._data.shape[a] if x.ndim else 1
+    if size < 0 or size > n:
+        raise ArgumentRuntimeError(
+            with_site(f"maximum size for tensor at dimension {a} is {n} but size is {size}")
+        )
+    if step <= 0:
+        raise ArgumentRuntimeError(with_site(f"step is {step} but must be > 0"))
+    if not x.ndim:
+        return reshape(x, 1)[:size]
+    return apply(special.windows, (x,), {"axis": a, "size": size, "step": step})
+
+
+def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:  # noqa: A002
+    """`length` slices from `start` along dim (a view).
+
+    start: an int, or a 0-d integer Tensor.  Raises RuntimeError for a 0-d input and for a length
+    that does not fit, IndexError for a start outside.
+    """
+    x = arguments.tensor(input, "narrow")
+    if not x.ndim:
+        raise ArgumentRuntimeError(with_site("narrow() cannot be applied to a 0-dim tensor."))
+    size = arguments.integer(length, "narrow", "length")
+    if size < 0:
+        raise ArgumentRuntimeError(with_site("narrow(): length must be non-negative."))
+    a = arguments.dim(dim, x.ndim)
+    n = x._data.shape[a]
+    first = arguments.integer(start, "narrow", "start")
+    if not -n <= first <= n:
+        raise DimensionError(
+            with_site(
+                f"start out of range (expected to be in range of [-{n}, {n}], but got {first})"
+            )
+        )
+    first += n if first < 0 else 0
+    if first + size > n:
+        raise ArgumentRuntimeError(
+            with_site(f"start ({first}) + length ({size}) exceeds dimension size ({n}).")
+        )
+    return apply(ops.cut, (x,), {"axis": a, "start": first, "stop": first + size})
+
+
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:  # noqa: A002
+    """Vectors of the last dim as diagonals of matrices in two new dims, zeros elsewhere."""
+    x = arguments.tensor(input, "diag_embed")
+    ndim = x.ndim + 1
+    a, b = arguments.dim(dim1, ndim), arguments.dim(dim2, ndim)
+    if a == b:
+        raise ArgumentRuntimeError(
+            with_site(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+        )
+    n = x.shape[-1] + abs(offset)
+    rest = iter(x.shape[:-1])
+    shape = tuple(n if i in (a, b) else next(rest) for i in range(ndim))
+    return apply(
+        ops.diagonal_scatter, (x,), {"shape": shape, "offset": offset, "axis1": a, "axis2": b}
+    )
+
+
+# ---------------------------------------------------------------- written into a copy
+def _fits(function: str, src: Tensor, shape: tuple[int, ...]) -> None:
+    if tuple(src.shape) != shape:
+        raise ArgumentRuntimeError(
+            with_site(
+                "expected src to have a size equal to the slice of self. src size = "
+                f"{list(src.shape)}, slice size = {list(shape)}"
+            )
+        )
+
+
+def select_scatter(input: Any, src: Any, dim: int, index: int) -> Tensor:  # noqa: A002
+    """A copy of input with src in place of one slice along `dim`."""
+    x = arguments.tensor(input, "select_scatter")
+    s = arguments.tensor(src, "select_scatter", "src")
+    a = arguments.dim(dim, x.ndim)
+    _fits("select_scatter", s, tuple(indexing.select(x.detach(), a, index).shape))
+    place = wrap(np.array([index % x.shape[a]]))
+    return indexing.index_copy(x, a, place, unsqueeze(s, a).to(x.dtype))
+
+
+def slice_scatter(
+    input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1  # noqa: A002
+) -> Tensor:
+    """A copy of input with src in place of input[start:end:step] along `dim`."""
+    x = arguments.tensor(input, "slice_scatter")
+    s = arguments.tensor(src, "slice_scatter", "src")
+    a = arguments.dim(dim, x.ndim)
+    places = np.arange(x.shape[a])[slice(start, end, step)]
+    _fits("slice_scatter", s, (*x.shape[:a], len(places), *x.shape[a + 1 :]))
+    return indexing.index_copy(x, a, wrap(places), s.to(x.dtype))
+
+
+def diagonal_scatter(
+    input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1  # noqa: A002
+) -> Tensor:
+    """A copy of input with src on a diagonal of two dims."""
+    from pullback.api.movement import diagonal
+
+    x = arguments.tensor(input, "diagonal_scatter")
+    s = arguments.tensor(src, "diagonal_scatter", "src")
+    _fits("diagonal_scatter", s, tuple(diagonal(x.detach(), offset, dim1, dim2).shape))
+    params = {
+        "shape": tuple(x.shape), "offset": offset, "axis1": arguments.dim(dim1, x.ndim),
+        "axis2": arguments.dim(dim2, x.ndim),
+    }  # fmt: skip
+    there = apply(ops.diagonal_scatter, (wrap(np.ones(tuple(s.shape), bool)),), params)
+    return where(there, apply(ops.diagonal_scatter, (s.to(x.dtype),), params), x)
+
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:  # noqa: A002
+    """input with the elements of source, in order, where the boolean mask holds."""
+    x = arguments.tensor(input, "masked_scatter")
+    m = arguments.tensor(mask, "masked_scatter", "mask")
+    s = arguments.tensor(source, "masked_scatter", "source")
+    if m._data.dtype.kind != "b":
+        raise ArgumentRuntimeError(
+            with_site(f"masked_scatter_ only supports boolean masks, but got mask with dtype "
+                      f"{arguments.PYTORCH_NAMES[m._data.dtype.name]}")
+        )  # fmt: skip
+    if x._data.dtype != s._data.dtype:
+        raise ArgumentRuntimeError(
+            with_site(
+                "masked_scatter: expected self and source to have same dtypes but got "
+                f"{x.dtype} and {s.dtype}"
+            )
+        )
+    x, m = broadcast_tensors(x, m)
+    flags = concrete(m, "masked_scatter")
+    wanted = int(flags.sum())
+    if wanted > s._data.size:
+        raise ArgumentRuntimeError(
+            with_site(
+                "Number of elements of source < number of ones in mask: "
+                f"{s._data.size} < {wanted}"
+            )
+        )
+    if not wanted:
+        return x.clone()
+    places = np.maximum(np.cumsum(flags).reshape(flags.shape) - 1, 0)
+    values = indexing.getitem(reshape(s, -1), wrap(places))
+    return where(m, values, x)
+
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+def scatter_reduce(
+    input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True  # noqa: A002
+) -> Tensor:
+    """input with src reduced into it at index along `dim`; "sum", "mean", "amax", "amin", "prod".
+
+    `include_self=False` leaves the elements of input out where something is written.
+    """
+    x, s = arguments.tensor(input, "scatter_reduce"), arguments.tensor(src, "scatter_reduce", "src")
+    i = arguments.tensor(index, "scatter_reduce", "index")
+    if reduce not in REDUCTIONS:
+        raise ArgumentRuntimeError(
+            with_site(
+                "reduce argument must be either sum, prod, mean, amax or amin, got "
+                f"{reduce}"
+            )
+        )
+    a = arguments.dim(dim, x.ndim)
+    used = s[tuple(slice(0, n) for n in i.shape)]
+    plain = wrap(np.zeros(tuple(x.shape), x._data.dtype))
+    ones = wrap(np.ones(tuple(i.shape), x._data.dtype))
+    written = indexing.scatter_add(plain, a, i, ones)  # how many go to each place
+    own = wrap(np.ones(tuple(x.shape), bool)) if include_self else written == 0
+    if reduce in ("sum", "mean"):
+        total = indexing.scatter_add(where(own, x, 0), a, i, used)
+        if reduce == "sum":
+            return total
+        number = written + own.to(x.dtype)
+        if x._data.dtype.kind in "fc":
+            return total / number
+        return elementwise.div(total, number, rounding_mode="floor")
+    return _extremes_or_product(x, a, i, used, reduce, own)
+
+
+def _extremes_or_product(
+    x: Tensor, axis: int, index: Tensor, src: Tensor, reduction: str, own: Tensor
+) -> Tensor:
+    function = {"amax": np.maximum, "amin": np.minimum, "prod": np.multiply}[reduction]
+    values, places = concrete(x, "scatter_reduce"), concrete(index, "scatter_reduce")
+    neutral: Any = 1
+    if reduction != "prod":
+        kind = values.dtype.kind
+        info: Any = np.finfo(values.dtype) if kind == "f" else np.iinfo(values.dtype)
+        neutral = info.min if reduction == "amax" else info.max
+        if kind == "f":
+            neutral = -np.inf if reduction == "amax" else np.inf
+    out = np.where(own._data, values, np.asarray(neutral, values.dtype))
+    key = list(np.indices(places.shape, sparse=True))
+    if x.ndim:
+        key[axis] = places
+        function.at(out, tuple(key), src._data)
+    else:
+        out = function(out, src._data.reshape(out.shape))
+    if not (x.requires_grad or src.requires_grad):
+        return wrap(np.asarray(out))
+    if reduction == "prod":
+        raise UnsupportedError(
+            with_site("scatter_reduce('prod') has no gradient here: use sums of logarithms")
+        )
+    # the mean of the elements that are extreme: the value itself, its gradient shared by ties
+    best = wrap(out)
+    mine = elementwise.logical_and(own, x.detach() == best)
+    theirs = src.detach() == indexing.gather(best, axis, index)
+    number = indexing.scatter_add(mine.to(x.dtype), axis, index, theirs.to(x.dtype))
+    total = indexing.scatter_add(where(mine, x, 0), axis, index, where(theirs, src, 0))
+    return total / elementwise.clamp(number, min=1)
+
+
+def broadcast_to(input: Any, size: Any) -> Tensor:  # noqa: A002
+    """`expand` to a whole shape."""
+    return expand(input, arguments.one_size(size, "broadcast_to"))

@@ -1,0 +1,397 @@
+"""Order statistics, histograms, covariances, differences (layer 4), with PyTorch's signatures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pullback.api import arguments, elementwise, reduce
+from pullback.api.convert import concrete
+from pullback.api.indexing import index_select
+from pullback.api.movement import cat, movedim, reshape, unsqueeze
+from pullback.api.slices import narrow
+from pullback.core import dtypes
+from pullback.core.callsite import with_site
+from pullback.eager.apply import apply
+from pullback.eager.tensor import Tensor, wrap
+from pullback.errors import (
+    ArgumentRuntimeError,
+    ArgumentTypeError,
+    DimensionError,
+    UnsupportedError,
+)
+from pullback.ops import indexing as indexing_ops
+
+into = elementwise.into
+_Nanmedian = reduce.return_type("nanmedian")
+
+
+def _chosen(name: str, x: Tensor, index: Any, axis: int, keepdim: bool, node: str) -> Any:
+    """Values and indices of one element per slice."""
+    places = wrap(np.ascontiguousarray(index).reshape(index.shape).astype(np.int64))
+    values = apply(indexing_ops.pick, (x, places), {"axis": axis, "keepdims": bool(keepdim)}, node)
+    if keepdim and x.ndim:
+        places = unsqueeze(places, axis)
+    kind = _Nanmedian if name == "nanmedian" else reduce.RETURN_TYPES[name]
+    return kind(values, places)
+
+
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
+    """The k-th smallest element along `dim` (k counts from 1), and its index."""
+    x = arguments.tensor(input, "kthvalue")
+    a = arguments.dim(dim, x.ndim)
+    n = x.shape[a] if x.ndim else 1
+    if not 1 <= k <= n:
+        raise ArgumentRuntimeError(
+            with_site("kthvalue(): selected number k out of range for dimension " + str(a))
+        )
+    if not x.ndim:
+        return reduce.RETURN_TYPES["kthvalue"](x.clone(), wrap(np.zeros((), np.int64)))
+    order = np.argsort(concrete(x, "kthvalue"), a, kind="stable")
+    return _chosen("kthvalue", x, np.take(order, k - 1, a), a, keepdim, "KthvalueBackward0")
+
+
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
+    """The most frequent value along `dim` (the smallest of several), and its last index."""
+    x = arguments.tensor(input, "mode")
+    a = arguments.dim(dim, x.ndim)
+    if not x.ndim:
+        return reduce.RETURN_TYPES["mode"](x.clone(), wrap(np.zeros((), np.int64)))
+    if not x.shape[a]:
+        raise DimensionError(
+            with_site(f"mode(): Expected reduction dim {a} to have non-zero size.")
+        )
+    rows = np.moveaxis(concrete(x, "mode"), a, -1)
+    found = np.empty(rows.shape[:-1], np.int64)
+    for place in np.ndindex(found.shape):
+        values, counts = np.unique(rows[place], return_counts=True, equal_nan=False)
+        best = values[np.argmax(counts)]
+        same = np.isnan(rows[place]) if best != best else rows[place] == best
+        found[place] = np.flatnonzero(same)[-1]
+    return _chosen("mode", x, found, a, keepdim, "ModeBackward0")
+
+
+def nanmean(
+    input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None  # noqa: A002
+) -> Tensor:
+    """The mean of the elements that are not NaN."""
+    x = arguments.tensor(input, "nanmean")
+    x = x if dtype is None else x.to(dtype)
+    if x._data.dtype.kind not in "fc":
+        raise ArgumentRuntimeError(
+            with_site(
+                "nanmean(): expected input to have floating point or complex dtype but got "
+                f"{arguments.PYTORCH_NAMES[x._data.dtype.name]}"
+            )
+        )
+    missing = elementwise.isnan(x)
+    total = reduce.sum(elementwise.masked_fill(x, missing, 0), dim, keepdim)
+    return into(out, total / reduce.sum(elementwise.logical_not(missing), dim, keepdim))
+
+
+def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+    """The median of the elements that are not NaN; along `dim`, with its index."""
+    x = arguments.tensor(input, "nanmedian")
+    whole = dim is None
+    if whole:
+        x, dim = reshape(x, -1), 0
+    a = arguments.dim(dim, x.ndim)
+    if not x.ndim:
+        return _Nanmedian(x.clone(), wrap(np.zeros((), np.int64)))
+    data = concrete(x, "nanmedian")
+    if whole and not data.size:
+        return reduce.median(x)
+    order = np.argsort(data, a, kind="stable")  # NaN comes last
+    present = (data == data).sum(a, keepdims=True)
+    middle = np.maximum((present - 1) // 2, 0)
+    index = np.take_along_axis(order, middle, a).squeeze(a)
+    node = "NanmedianBackward0" if whole else "NanmedianBackward1"
+    found = _chosen("nanmedian", x, index, a, keepdim, node)
+    return found.values if whole else found
+
+
+class _Extremes(tuple):  # type: ignore[type-arg]
+    """`torch.return_types.aminmax`: the smallest and the largest elements."""
+
+    __slots__ = ()
+    min = property(lambda self: self[0])
+    max = property(lambda self: self[1])
+
+    def __repr__(self) -> str:
+        return f"torch.return_types.aminmax(\nmin={self[0]!r},\nmax={self[1]!r})"
+
+
+def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
+    """The smallest and the largest elements, over one dim or all."""
+    x = arguments.tensor(input, "aminmax")
+    if dim is None:
+        dims: Any = tuple(range(x.ndim))
+    else:
+        dims = arguments.dim(dim, x.ndim)
+    return _Extremes((reduce.amin(x, dims, keepdim), reduce.amax(x, dims, keepdim)))
+
+
+# ---------------------------------------------------------------- quantiles
+def _quantile(
+    name: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool  # noqa: A002
+) -> Tensor:
+    x = arguments.tensor(input, name)
+    if x._data.dtype.kind != "f" or x._data.dtype.itemsize < 4:
+        raise ArgumentRuntimeError(
+            with_site(f"{name}() input tensor must be either float or double dtype")
+        )
+    at = q._data if isinstance(q, Tensor) else np.asarray(q, x._data.dtype)
+    if isinstance(q, Tensor) and q.requires_grad:
+        raise UnsupportedError(
+            with_site(f"{name}(): q cannot require grad here: give q.detach()")
+        )
+    if at.ndim > 1:
+        raise ArgumentRuntimeError(with_site(f"{name}() q must be a scalar or 1D tensor"))
+    if at.dtype != x._data.dtype:
+        raise ArgumentRuntimeError(
+            with_site(f"{name}() q tensor must be same dtype as the input tensor")
+        )
+    if not ((at >= 0) & (at <= 1)).all():
+        raise ArgumentRuntimeError(with_site(f"{name}() q values must be in the range [0, 1]"))
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise ArgumentRuntimeError(
+            with_site(
+                f"{name}() interpolation must be one of linear, lower, higher, midpoint or "
+                f"nearest, but got {interpolation}"
+            )
+        )
+    kept = [1] * x.ndim
+    if dim is None:
+        line = reshape(x, -1)
+    else:
+        a = arguments.dim(dim, x.ndim)
+        line = movedim(x, a, -1) if x.ndim else reshape(x, 1)
+        kept = [1 if i == a else n for i, n in enumerate(x.shape)]
+    if not line.shape[-1] or not x._data.size:
+        raise ArgumentRuntimeError(with_site(f"{name}() input tensor must be non-empty"))
+    found = _between(line, at.reshape(-1), interpolation, skip)  # (..., number of q)
+    shape = kept if keepdim else list(line.shape[:-1])
+    if not at.ndim:
+        return reshape(found, tuple(shape))
+    return reshape(movedim(found, -1, 0), (at.size, *shape))
+
+
+def _between(line: Tensor, at: Any, interpolation: str, skip: bool) -> Tensor:
+    """Quantiles along the last dim, from the sorted elements around them."""
+    ordered = reduce.sort(line, -1).values
+    data = concrete(ordered, "quantile")
+    present = (data == data).sum(-1, keepdims=True)  # NaN is sorted to the end
+    last = data.shape[-1] - 1
+    rank = at * (np.maximum(present - 1, 0) if skip else last)
+    if not skip:  # a NaN makes the result NaN: the last element
+        rank = np.where(present == last + 1, rank, float(last))
+    rank = rank.astype(data.dtype)
+    if interpolation == "nearest":
+        rank = np.round(rank)
+    low, high = np.floor(rank), np.ceil(rank)
+    if interpolation == "lower":
+        rank = high = low
+    elif interpolation == "higher":
+        rank = low = high
+    below = _gathered(ordered, low)
+    if interpolation in ("lower", "higher", "nearest"):
+        return below
+    weight = np.full_like(rank, 0.5) if interpolation == "midpoint" else rank - low
+    return elementwise.lerp(below, _gathered(ordered, high), wrap(weight))
+
+
+def _gathered(ordered: Tensor, places: Any) -> Tensor:
+    index = np.broadcast_to(places, (*ordered.shape[:-1], places.shape[-1]))
+    return apply(indexing_ops.gather, (ordered, wrap(index.astype(np.int64))), {
+        "axis": ordered.ndim - 1})  # fmt: skip
+
+
+def quantile(
+    input: Any, q: Any, dim: Any = None, keepdim: bool = False, *,  # noqa: A002
+    interpolation: str = "linear", out: Any = None,
+) -> Tensor:  # fmt: skip
+    """The q-quantiles over `dim` (or all); of several q, along a first dim.  NaN gives NaN."""
+    return into(out, _quantile("quantile", input, q, dim, keepdim, interpolation, False))
+
+
+def nanquantile(
+    input: Any, q: Any, dim: Any = None, keepdim: bool = False, *,  # noqa: A002
+    interpolation: str = "linear", out: Any = None,
+) -> Tensor:  # fmt: skip
+    """The q-quantiles of the elements that are not NaN."""
+    return into(out, _quantile("nanquantile", input, q, dim, keepdim, interpolation, True))
+
+
+# ---------------------------------------------------------------- differences, covariance
+def diff(
+    input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None,  # noqa: A002
+) -> Tensor:  # fmt: skip
+    """Differences of neighbours along `dim`, n times; of bools, whether they differ."""
+    x = arguments.tensor(input, "diff")
+    if not x.ndim:
+        raise ArgumentRuntimeError(
+            with_site("diff expects input to be at least one-dimensional")
+        )
+    if n < 0:
+        raise ArgumentRuntimeError(with_site(f"order must be non-negative but got {n}"))
+    a = arguments.dim(dim, x.ndim)
+    around = [v for v in (prepend, x, append) if v is not None]
+    x = cat(around, a) if len(around) > 1 else x
+    for _ in range(min(n, x.shape[a])):
+        size = max(x.shape[a] - 1, 0)
+        later, earlier = narrow(x, a, x.shape[a] - size, size), narrow(x, a, 0, size)
+        x = later != earlier if x._data.dtype.kind == "b" else later - earlier
+    return x
+
+
+def cov(
+    input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None  # noqa: A002
+) -> Tensor:
+    """Covariances of variables (rows) over observations (columns).
+
+    fweights: (m,) integers - how often an observation counts; aweights: (m,) its weight.
+    """
+    x = arguments.tensor(input, "cov")
+    if x.ndim > 2:
+        raise ArgumentRuntimeError(
+            with_site(f"cov(): expected input to have two or fewer dimensions, got {x.ndim}")
+        )
+    rows = reshape(x, (1, -1)) if x.ndim < 2 else x
+    weights: Any = None
+    if fweights is not None:
+        if fweights._data.dtype.kind not in "iu":
+            raise ArgumentRuntimeError(with_site("cov(): expected fweights to be integral dtype"))
+        weights = fweights
+    if aweights is not None:
+        weights = aweights if weights is None else weights * aweights
+    if weights is None:
+        total: Any = rows.shape[1]
+        mean = reduce.sum(rows, 1, True) / total
+        divisor = max(total - correction, 0)
+    else:
+        total = reduce.sum(weights)
+        mean = reduce.sum(rows * weights, 1, True) / total
+        if aweights is None or not correction:
+            divisor = total - correction
+        else:
+            divisor = total - correction * reduce.sum(weights * aweights) / total
+        divisor = elementwise.clamp(divisor, min=0)
+    centred = rows - mean
+    scaled = centred if weights is None else centred * weights
+    found = (scaled @ elementwise.conj(centred).t()) / divisor
+    return reshape(found, ()) if x.ndim < 2 else found
+
+
+def corrcoef(input: Any) -> Tensor:  # noqa: A002
+    """Correlation coefficients of variables (rows) over observations (columns)."""
+    x = arguments.tensor(input, "corrcoef")
+    c = cov(x)
+    if not c.ndim:
+        return c / c
+    deviation = elementwise.sqrt(elementwise.real(c.diagonal()))
+    return c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+
+
+# ---------------------------------------------------------------- counting and searching
+def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any = None) -> Tensor:  # noqa: A002
+    """How many elements fall in each of `bins` equal parts of [min, max] (of all when equal)."""
+    x = arguments.tensor(input, "histc")
+    data = concrete(x, "histc").reshape(-1)
+    if data.dtype.kind != "f":
+        raise UnsupportedError(
+            with_site(
+                "\"histogram_cpu\" not implemented for "
+                f"'{arguments.PYTORCH_NAMES[data.dtype.name]}'"
+            )
+        )
+    if bins <= 0:
+        raise ArgumentRuntimeError(with_site("bins must be > 0"))
+    low, high = float(min), float(max)
+    if low == high and data.size:
+        low, high = float(data.min()), float(data.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ArgumentRuntimeError(with_site(f"range of [{low}, {high}] is not finite"))
+    if low > high:
+        raise ArgumentRuntimeError(with_site("max must be larger than min"))
+    counts, _ = np.histogram(data, bins, (low, high))
+    return into(out, wrap(counts.astype(x._data.dtype)))
+
+
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False,  # noqa: A002
+    side: str | None = None, sorter: Any = None, out: Any = None,
+) -> Tensor:  # fmt: skip
+    """Where elements would go in a sorted sequence (row by row) to keep it sorted.
+
+    `right` (or side="right"): after equal elements, not before.
+    """
+    rows = concrete(arguments.tensor(sorted_sequence, "searchsorted", "sorted_sequence"), "search")
+    alone = not isinstance(input, Tensor)
+    values = np.asarray(input) if alone else concrete(input, "searchsorted")
+    if sorter is not None:
+        rows = np.take_along_axis(rows, concrete(sorter, "searchsorted"), -1)
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise ArgumentRuntimeError(
+            with_site("torch.searchsorted(): side and right can't be set to opposites")
+        )
+    which: Any = "right" if right or side == "right" else "left"
+    if rows.ndim == 1:
+        found = np.searchsorted(rows, values, which)
+    else:
+        if rows.shape[:-1] != values.shape[:-1]:
+            raise ArgumentRuntimeError(
+                with_site(
+                    "torch.searchsorted(): boundaries tensor should be 1 dimension or the first "
+                    "N-1 dimensions of boundaries tensor and input value tensor must match"
+                )
+            )
+        found = np.empty(values.shape, np.int64)
+        for place in np.ndindex(rows.shape[:-1]):
+            found[place] = np.searchsorted(rows[place], values[place], which)
+    kind = np.int32 if out_int32 else np.int64
+    return into(out, wrap(np.asarray(found).astype(kind)))
+
+
+def bucketize(
+    input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None  # noqa: A002
+) -> Tensor:
+    """The number of the interval between boundaries (1-D, sorted) in which each element lies."""
+    edges = arguments.tensor(boundaries, "bucketize", "boundaries")
+    if edges.ndim != 1:
+        raise ArgumentRuntimeError(
+            with_site(f"boundaries tensor must be 1 dimension, but got dim({edges.ndim})")
+        )
+    return searchsorted(edges, input, out_int32=out_int32, right=right, out=out)
+
+
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    """Which elements occur among the test elements."""
+    given, among = (
+        concrete(v, "isin") if isinstance(v, Tensor) else np.asarray(v)
+        for v in (elements, test_elements)
+    )
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise ArgumentTypeError(with_site("isin(): one argument must be a Tensor"))
+    return wrap(np.asarray(np.isin(given, among, invert=invert)))
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:  # noqa: N803
+    """(n, N): the powers 0 to N - 1 of each element, falling unless `increasing`."""
+    v = arguments.tensor(x, "vander", "x")
+    if v.ndim != 1:
+        raise ArgumentRuntimeError(with_site("x must be a one-dimensional tensor."))
+    n = v.shape[0] if N is None else N
+    if n < 0:
+        raise ArgumentRuntimeError(with_site("N must be non-negative."))
+    one = unsqueeze(v, 1)
+    columns = [elementwise.power(one, k) for k in range(n)]
+    if not columns:
+        return wrap(np.empty((v.shape[0], 0), v._data.dtype))
+    table = cat([c.to(dtypes.public(v._data.dtype)) for c in columns], 1)
+    return table if increasing else index_select(table, 1, wrap(np.arange(n)[::-1].copy()))

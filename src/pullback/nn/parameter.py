@@ -1,0 +1,44 @@
+"""`Parameter`: the tensors that a module learns (layer 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pullback.api.text import representation
+from pullback.config import Defaults
+from pullback.core.callsite import with_site
+from pullback.eager.tensor import Tensor, fill, set_requires_grad
+from pullback.errors import ArgumentTypeError
+
+
+class Parameter(Tensor):
+    """A leaf that requires grad (unless told not to) over the memory of a tensor.
+
+    Operations on it give plain tensors; a copy of it is a Parameter.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
+        """data: Tensor - its memory is shared; an empty one when not given."""
+        if data is None:
+            payload: Any = np.empty(0, Defaults.dtype)
+        elif isinstance(data, Tensor):
+            payload = data._data
+        else:
+            raise ArgumentTypeError(
+                with_site(
+                    "Parameter(): argument 'data' must be Tensor, not "
+                    f"{type(data).__name__}: give torch.tensor(...)"
+                )
+            )
+        self = object.__new__(cls)
+        fill(self, payload)
+        if requires_grad:
+            set_requires_grad(self, True, "Only Tensors of floating point and complex dtype")
+        return self
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"Parameter containing:\n{representation(self)}"
