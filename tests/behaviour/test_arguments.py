@@ -119,6 +119,7 @@ def test_numbers_wrap_only_where_pytorch_lets_them() -> None:
         (lambda: torch.ones(2, device="foo"), RuntimeError, "Expected one of cpu, cuda"),
         (lambda: torch.ones(2, device="cpu:x"), RuntimeError, "Invalid device string"),
         (lambda: torch.device(""), RuntimeError, "must not be empty"),
+        (lambda: torch.ones(2).cuda(), AssertionError, "not compiled with CUDA"),
         (lambda: torch.ones(2).to(0), RuntimeError, "Cannot access accelerator"),
         (lambda: torch.ones(2).to(D, D), TypeError, "invalid combination of arguments"),
         (lambda: torch.ones(2).type("foo"), ValueError, "invalid type: 'foo'"),
@@ -327,6 +328,43 @@ def test_derivatives_that_pytorch_cannot_take_twice(function: Callable[[Any], An
     x, direction = rng.uniform(-2, 2, (3, 4)), rng.normal(size=(3, 4))
     got, want = directional(function, x, direction)
     assert got == pytest.approx(want, rel=1e-6) and abs(want) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("function", "want"),
+    [
+        (F.hardswish, [0.0, 1.0]), (F.hardsigmoid, [0.0, 0.0]), (F.hardtanh, [0.0, 0.0]),
+        (F.celu, [0.0, 1.0]), (F.softshrink, [1.0, 1.0]), (F.hardshrink, [1.0, 1.0]),
+        (lambda x: F.smooth_l1_loss(x, torch.zeros(2), reduction="none"), [-1.0, 1.0]),
+        (lambda x: F.huber_loss(x, torch.zeros(2), reduction="none"), [-1.0, 1.0]),
+        (lambda x: F.prelu(x, T([0.25])), [0.25, 1.0]),
+    ],
+)  # fmt: skip
+def test_gradients_at_infinity(function: Callable[[Any], Any], want: list[float]) -> None:
+    x = T([-np.inf, np.inf], requires_grad=True)
+    function(x).sum().backward()
+    assert x.grad.tolist() == want
+
+
+@pytest.mark.parametrize("name", ["hardswish", "celu", "elu", "selu", "softshrink", "hardshrink",
+                                  "hardtanh", "hardsigmoid", "mish", "prelu"])  # fmt: skip
+def test_nan_stays_nan(name: str) -> None:
+    x = T([float("nan"), 1.0])
+    found = getattr(F, name)(x, T([0.5])) if name == "prelu" else getattr(F, name)(x)
+    assert found.isnan().tolist() == [True, False]
+
+
+def test_the_weight_of_prelu_sees_no_infinity() -> None:
+    w = T([0.25], requires_grad=True)
+    F.prelu(T([np.inf, -2.0]), w).sum().backward()
+    assert w.grad.tolist() == [-2.0]
+
+
+def test_signs_of_zeros() -> None:
+    assert torch.copysign(M[0], T([-0.0, 1.0, -1.0])).tolist() == [-1.0, 1.0, -1.0]
+    x = torch.zeros(4)
+    assert x.masked_scatter_(T([True, False] * 2), T([5.0, 6.0])).tolist() == [5.0, 0.0, 6.0, 0.0]
+    assert x.scatter_reduce_(0, T([1, 1]), T([3.0, 4.0]), "sum").tolist() == [5.0, 7.0, 6.0, 0.0]
 
 
 def test_functions_without_gradients() -> None:

@@ -74,7 +74,8 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 def hardswish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x hardsigmoid(x)."""
     x = arguments.tensor(input, "hardswish")
-    return where(x <= -3, 0.0, where(x >= 3, x, x * (x + 3) / 6))
+    inside = where((x <= -3) | (x >= 3), 0.0, x)  # no inf in the part that is not chosen
+    return where(x <= -3, 0.0, where(x >= 3, x, inside * (inside + 3) / 6))
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:  # noqa: A002
@@ -96,7 +97,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:  # noqa: A002
         raise ArgumentRuntimeError(
             with_site(f"lambda must be greater or equal to 0, but found to be {lambd}.")
         )
-    return where(x > lambd, x - lambd, where(x < -lambd, x + lambd, x * 0.0))
+    return where((x >= -lambd) & (x <= lambd), 0.0, x - elementwise.sign(x) * lambd)
 
 
 def prelu(input: Any, weight: Any) -> Tensor:  # noqa: A002
@@ -114,7 +115,7 @@ def prelu(input: Any, weight: Any) -> Tensor:  # noqa: A002
         w = w.reshape((1, -1) + (1,) * (x.ndim - 2))
     elif w.ndim:
         w = w.reshape(())
-    return where(x > 0, x, w * x)
+    return where(x > 0, x, w * where(x > 0, 0.0, x))  # no 0 * inf in the gradient of w
 
 
 # ---------------------------------------------------------------- smooth ones
@@ -142,7 +143,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # no
     if not alpha:
         raise ArgumentRuntimeError(with_site("ZeroDivisionError: alpha cannot be 0 for CELU"))
     below = elementwise.expm1(elementwise.clamp(x, max=0) / alpha) * alpha
-    return where(x > 0, x, below)
+    return where(x <= 0, below, x)  # NaN stays, with the gradient of x
 
 
 def selu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002

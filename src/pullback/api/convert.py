@@ -63,6 +63,12 @@ def to(x: Tensor, *args: Any, **options: Any) -> Tensor:
     return apply(cast, (x,), {"dtype": numpy})
 
 
+def cuda(x: Tensor, device: Any = None, **options: Any) -> Tensor:
+    """Refused: AssertionError, as PyTorch without a GPU."""
+    check_device("cuda" if device is None else device)
+    return x
+
+
 def typed(name: str) -> Any:
     """A method that converts to one dtype (`x.double()`)."""
     numpy = dtypes.FROM_NAME[name].numpy

@@ -94,8 +94,10 @@ def smooth_l1_loss(
         )
     distance = elementwise.absolute(x - t)
     if beta:
-        near = elementwise.square(distance) / (2 * beta)
-        distance = elementwise.where(distance < beta, near, distance - beta / 2)
+        inside = distance < beta
+        # what is not chosen must stay finite: 0 * inf would make its gradient NaN
+        near = elementwise.square(elementwise.where(inside, distance, 0.0)) / (2 * beta)
+        distance = elementwise.where(inside, near, distance - beta / 2)
     return _reduced(distance, _mode(size_average, reduce_, reduction))
 
 
@@ -112,8 +114,9 @@ def huber_loss(
             )
         )
     distance = elementwise.absolute(x - t)
-    near, far = elementwise.square(distance) * 0.5, (distance - delta / 2) * delta
-    loss = elementwise.where(distance <= delta, near, far)
+    inside = distance <= delta
+    near = elementwise.square(elementwise.where(inside, distance, 0.0)) * 0.5
+    loss = elementwise.where(inside, near, (distance - delta / 2) * delta)
     return _reduced(loss, reduction) if weight is None else _weighted(loss, weight, reduction)
 
 
@@ -166,7 +169,7 @@ def gaussian_nll_loss(
     """Minus the log-likelihood of `target` under normal laws, whose variance is kept above eps."""
     x = arguments.tensor(input, "gaussian_nll_loss")
     spread = var if isinstance(var, Tensor) else var * wrap(np.ones(x._data.shape, x._data.dtype))
-    if bool((spread < 0)._data.any()):
+    if type(spread._data) is np.ndarray and bool((spread._data < 0).any()):
         raise ArgumentValueError(with_site("var has negative entry/entries"))
     if spread.shape != x.shape:
         if tuple(x.shape[:-1]) == tuple(spread.shape):
@@ -377,7 +380,7 @@ def cross_entropy(
     smooth = elementwise.where(counted, -reduce.sum(scales, axis), 0.0)
     if mode == "mean":
         if weight is None:
-            number: Any = max(int(counted._data.sum()), 0)
+            number = reduce.sum(counted)
         else:
             number = reduce.sum(weight[elementwise.where(counted, t, 0)] * counted)
         smooth = reduce.sum(smooth) / number

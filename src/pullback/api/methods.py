@@ -354,7 +354,7 @@ FUNCTIONS: dict[Any, str] = {
         "masked_select take nonzero select take_along_dim"
     ),
     nn: "softmax log_softmax erf",
-    convert: "to item tolist numpy stride data_ptr",
+    convert: "to cuda item tolist numpy stride data_ptr",
 }  # fmt: skip
 ALIASES = {
     "abs": "absolute", "multiply": "mul", "subtract": "sub", "divide": "div", "negative": "neg",
@@ -443,6 +443,8 @@ METHODS: dict[str, Any] = {
     "index_add_": inplace.out_of_place(indexing.index_add, "IndexAddBackward0"),
     "index_copy_": inplace.out_of_place(indexing.index_copy, "IndexCopyBackward0"),
     "index_fill_": inplace.out_of_place(indexing.index_fill, "IndexFillBackward0"),
+    "masked_scatter_": inplace.out_of_place(slices.masked_scatter, "MaskedScatterBackward0"),
+    "scatter_reduce_": inplace.out_of_place(slices.scatter_reduce, "ScatterReduceBackward0"),
     "index_put_": inplace.out_of_place(indexing.index_put, "IndexPutBackward0"),
     "addcmul_": inplace.out_of_place(elementwise.addcmul, "AddcmulBackward0"),
     "addcdiv_": inplace.out_of_place(elementwise.addcdiv, "AddcdivBackward0"),

@@ -111,7 +111,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noq
     """x, or alpha * (exp(x) - 1) below 0."""
     x = arguments.tensor(input, "elu")
     below = elementwise.expm1(elementwise.clamp(x, max=0)) * alpha
-    return elementwise.where(x > 0, x, below)
+    return elementwise.where(x <= 0, below, x)  # NaN stays, with the gradient of x
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002

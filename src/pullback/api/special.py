@@ -90,8 +90,11 @@ def copysign(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A00
     """|input| with the sign of other (-0.0 counts as negative); no gradient reaches other."""
     a, b = elementwise.pair("copysign", input, other)
     size = elementwise.absolute(_floating(a if isinstance(a, Tensor) else wrap(np.asarray(a))))
-    sign = wrap(np.signbit(concrete(b, "copysign"))) if isinstance(b, Tensor) else wrap(
-        np.asarray(math.copysign(1.0, b) < 0))  # fmt: skip
+    if isinstance(b, Tensor):
+        plain = b.detach()  # 1 / -0.0 is -inf: the sign of a zero shows in its reciprocal
+        sign = (plain < 0) | ((plain == 0) & (elementwise.reciprocal(plain) < 0))
+    else:
+        sign = wrap(np.asarray(math.copysign(1.0, b) < 0))
     wide = dtypes.to_numpy(elementwise.result_type(size, b))
     return into(out, where(sign, -size, size).to(dtypes.public(wide)))
 

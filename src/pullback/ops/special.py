@@ -52,8 +52,12 @@ polygamma = elementwise(
     jvp=dict(x=_polygamma_rule), node_name="PolygammaBackward0",
     doc="the derivative of the given order of digamma",
 )  # fmt: skip
+def _lgamma(x: Any) -> Any:
+    return _same_float(x, np.where(np.isinf(x), np.inf, scipy_special("gammaln")(x)))
+
+
 lgamma = elementwise(
-    "lgamma", lambda x: _same_float(x, scipy_special("gammaln")(x)), promotion="float",
+    "lgamma", _lgamma, promotion="float",
     vjp=dict(x=lambda g, x: g * polygamma(x, order=0)),
     jvp=dict(x=lambda t, x: t * polygamma(x, order=0)),
     doc="the logarithm of the absolute value of the gamma function",
