@@ -57,6 +57,8 @@ def hardtanh(
         raise ArgumentValueError(
             with_site(f"min_val cannot be greater than max_val: got {min_val} and {max_val}")
         )
+    if x._data.dtype.kind not in "fc":
+        return elementwise.clamp(x, int(min_val), int(max_val))
     return where(x <= min_val, float(min_val), where(x >= max_val, float(max_val), x))
 
 
@@ -67,13 +69,13 @@ def relu6(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """(x + 3) / 6 kept between 0 and 1."""
-    x = arguments.tensor(input, "hardsigmoid")
+    x = base.floating(input, "hardsigmoid", "hardsigmoid_cpu")
     return where(x <= -3, 0.0, where(x >= 3, 1.0, (x + 3) / 6))
 
 
 def hardswish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x hardsigmoid(x)."""
-    x = arguments.tensor(input, "hardswish")
+    x = base.floating(input, "hardswish", "hardswish_cpu")
     inside = where((x <= -3) | (x >= 3), 0.0, x)  # no inf in the part that is not chosen
     return where(x <= -3, 0.0, where(x >= 3, x, inside * (inside + 3) / 6))
 
@@ -103,6 +105,13 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:  # noqa: A002
 def prelu(input: Any, weight: Any) -> Tensor:  # noqa: A002
     """x, or weight * x below 0; weight is one number, or one for each channel (dim 1)."""
     x, w = arguments.tensor(input, "prelu"), arguments.tensor(weight, "prelu", "weight")
+    if w.ndim > 1:
+        raise ArgumentRuntimeError(
+            with_site(
+                "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
+                f"{w.ndim}"
+            )
+        )
     if w._data.size != 1:
         channels = x.shape[1] if x.ndim > 1 else 1
         if w.ndim != 1 or w._data.size != channels:
@@ -133,13 +142,13 @@ def tanhshrink(input: Any) -> Tensor:  # noqa: A002
 
 def mish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x tanh(softplus(x))."""
-    x = arguments.tensor(input, "mish")
+    x = base.floating(input, "mish", "mish_cpu")
     return x * elementwise.tanh(base.softplus(x))
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or alpha (exp(x / alpha) - 1) below 0."""
-    x = arguments.tensor(input, "celu")
+    x = base.floating(input, "celu", "elu_cpu")
     if not alpha:
         raise ArgumentRuntimeError(with_site("ZeroDivisionError: alpha cannot be 0 for CELU"))
     below = elementwise.expm1(elementwise.clamp(x, max=0) / alpha) * alpha
@@ -158,7 +167,9 @@ def glu(input: Any, dim: int = -1) -> Tensor:  # noqa: A002
 
     x = arguments.tensor(input, "glu")
     if not x.ndim:
-        raise ArgumentRuntimeError(with_site("glu does not support 0-dimensional tensors"))
+        raise ArgumentRuntimeError(
+            with_site("glu does not support scalars because halving size must be even")
+        )
     a = arguments.dim(dim, x.ndim)
     n = x.shape[a]
     if n % 2:

@@ -340,6 +340,8 @@ def collect_leaves(
     if dim == len(sizes):
         leaves.append(leaf(data, target))
         return
+    if isinstance(data, Tensor) and data.ndim:  # a row beside rows of numbers
+        data = list(data)
     if not is_sequence(data):
         raise ArgumentTypeError(with_site("not a sequence"))
     n = length_of(data)

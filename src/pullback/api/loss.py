@@ -135,6 +135,13 @@ def kl_div(
         positive = elementwise.where(t > 0, t, 1.0)
         loss = elementwise.where(t > 0, t * elementwise.log(positive), 0.0) - t * x
     mode = _mode(size_average, reduce_, reduction)
+    if mode == "mean":
+        site = here(1)
+        warnings.warn_explicit(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. "
+            "'batchmean' divides only by the batch size, and aligns with the KL math definition.",
+            UserWarning, site.file, site.line,
+        )  # fmt: skip
     if mode == "batchmean":
         return reduce.sum(loss) / (x.shape[0] if x.ndim else 1)
     return _reduced(loss, mode)

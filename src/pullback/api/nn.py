@@ -90,11 +90,32 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     a = arguments.tensor(input1, "bilinear", "input1")
     b = arguments.tensor(input2, "bilinear", "input2")
     w = arguments.tensor(weight, "bilinear", "weight")
+    for name, x, k in (("input1", a, 1), ("input2", b, 2)):
+        if w.ndim != 3 or not x.ndim or x.shape[-1] != w.shape[k]:
+            raise ShapeError(
+                with_site(
+                    f"bilinear(): {name} size does not match weight size: got {list(x.shape)} for "
+                    f"a weight of {list(w.shape)}"
+                )
+            )
     out = linalg.einsum("...i,kij,...j->...k", a, w, b)
     return out if bias is None else out + bias
 
 
 # ---------------------------------------------------------------- activations
+def floating(value: Any, function: str, kernel: str) -> Tensor:
+    """A floating tensor; PyTorch's NotImplementedError for other dtypes."""
+    x = arguments.tensor(value, function)
+    if x._data.dtype.kind != "f":
+        raise UnsupportedError(
+            with_site(
+                f'"{kernel}" not implemented for '
+                f"'{arguments.PYTORCH_NAMES[x._data.dtype.name]}'"
+            )
+        )
+    return x
+
+
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Tensor:  # noqa: A002
     """log(1 + exp(beta x)) / beta; linear above the threshold."""
     x = arguments.tensor(input, "softplus")
@@ -109,7 +130,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or alpha * (exp(x) - 1) below 0."""
-    x = arguments.tensor(input, "elu")
+    x = floating(input, "elu", "elu_cpu")
     below = elementwise.expm1(elementwise.clamp(x, max=0)) * alpha
     return elementwise.where(x <= 0, below, x)  # NaN stays, with the gradient of x
 
@@ -217,8 +238,14 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
         raise ArgumentRuntimeError(
             with_site("one_hot is only applicable to index tensor of type LongTensor.")
         )
+    if not x._data.size and num_classes <= 0:
+        raise ArgumentRuntimeError(
+            with_site("Can not infer total number of classes from empty tensor.")
+        )
+    if x._data.size and x._data.min() < 0:
+        raise ArgumentRuntimeError(with_site("Class values must be non-negative."))
     n = int(x._data.max()) + 1 if num_classes < 0 else num_classes
-    if x._data.size and (x._data.min() < 0 or x._data.max() >= n):
+    if x._data.size and x._data.max() >= n:
         raise ArgumentRuntimeError(with_site("Class values must be smaller than num_classes."))
     return wrap((x._data[..., None] == np.arange(n)).astype(np.int64))
 

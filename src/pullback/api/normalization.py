@@ -45,7 +45,10 @@ def _last_dims(x: Tensor, normalized_shape: Any, function: str) -> tuple[int, ..
     shape = arguments.size((normalized_shape,), "normalized_shape", function)
     if not shape:
         raise ArgumentRuntimeError(
-            with_site("Expected normalized_shape to be at least 1-dimensional, got []")
+            with_site(
+                "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least "
+                "one element, but got normalized_shape = []"
+            )
         )
     if tuple(x._data.shape[max(x.ndim - len(shape), 0) :]) != shape:
         raise ArgumentRuntimeError(
@@ -63,6 +66,14 @@ def layer_norm(
     """Zero mean and unit variance over the last dims, then weight * x + bias."""
     x = arguments.tensor(input, "layer_norm")
     dims = _last_dims(x, normalized_shape, "layer_norm")
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and tuple(value.shape) != tuple(normalized_shape):
+            raise ArgumentRuntimeError(
+                with_site(
+                    f"Expected {name} to be of same shape as normalized_shape, but got {name} of "
+                    f"shape {list(value.shape)} and normalized_shape = {list(normalized_shape)}"
+                )
+            )
     return _affine(_standardised(x, dims, eps), weight, bias)
 
 
@@ -154,6 +165,12 @@ def instance_norm(
 ) -> Tensor:  # fmt: skip
     """(n, c, ...) with zero mean and unit variance in each channel of each example."""
     x = arguments.tensor(input, "instance_norm")
+    if use_input_stats and math.prod(x.shape[2:]) == 1:
+        raise ArgumentValueError(
+            with_site(
+                f"Expected more than 1 spatial element when training, got input size {x.shape}"
+            )
+        )
     if not use_input_stats or running_mean is not None or running_var is not None:
         return _with_running(x, running_mean, running_var, weight, bias, use_input_stats,
                              momentum, eps)  # fmt: skip

@@ -126,6 +126,13 @@ class _Extremes(tuple):  # type: ignore[type-arg]
 def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
     """The smallest and the largest elements, over one dim or all."""
     x = arguments.tensor(input, "aminmax")
+    if dim is None and not x._data.size:
+        raise ArgumentRuntimeError(
+            with_site(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                "identity."
+            )
+        )
     if dim is None:
         dims: Any = tuple(range(x.ndim))
     else:
@@ -316,7 +323,7 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ArgumentRuntimeError(with_site(f"range of [{low}, {high}] is not finite"))
     if low > high:
-        raise ArgumentRuntimeError(with_site("max must be larger than min"))
+        raise ArgumentRuntimeError(with_site("torch.histc: max must be larger than min"))
     counts, _ = np.histogram(data, bins, (low, high))
     return into(out, wrap(counts.astype(x._data.dtype)))
 
@@ -389,6 +396,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:  #
     n = v.shape[0] if N is None else N
     if n < 0:
         raise ArgumentRuntimeError(with_site("N must be non-negative."))
+    if v._data.dtype.kind == "b":
+        v = v.to(dtypes.int64)
     one = unsqueeze(v, 1)
     columns = [elementwise.power(one, k) for k in range(n)]
     if not columns:
