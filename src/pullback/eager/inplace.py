@@ -55,6 +55,16 @@ def has_memory(payload: Any) -> bool:
     return type(payload) is np.ndarray or hasattr(payload, "overwrite")
 
 
+def recorded_outside(payload: Any) -> bool:
+    """Whether an outer level records what is done with a batch: it may keep its values."""
+    value = payload if isinstance(payload, Tensor) else getattr(payload, "value", None)
+    while isinstance(value, Tensor):
+        if value._requires_grad:
+            return True
+        value = getattr(value._data, "value", None)
+    return False
+
+
 def not_shared(mapped: bool) -> Exception:
     """The error for a write into a tensor from outside that the transform cannot express."""
     if not mapped:
@@ -128,6 +138,8 @@ def apply_inplace(
     # Rules that name the changed input itself need it as it was.
     keep = plan is not None and 0 in plan.saved_inputs and has_memory(target._data)
     original = clone(target._data) if keep else None
+    if special and payloads[0] is target._data and any(recorded_outside(p) for p in payloads):
+        payloads[0] = clone(payloads[0]) if original is None else original
     # An operand that shares the target's memory is changed by the write: its saved value counts as
     # overwritten, and backward says so.
     before = [a._counter[0] if isinstance(a, Tensor) and a._counter else 0 for a in args]
