@@ -107,8 +107,6 @@ MATRIX: dict[str, Callable[..., Any]] = {
     "roll": lambda a, b: a.roll(1, 1) @ b, "repeat": lambda a, b: a.repeat(2, 1) @ b,
     "tuple": lambda a, b: (a @ b, a.sum() * b, b**2),
 }  # fmt: skip
-# indexed reads and writes have no batching rule yet (tests/conformance/test_primitives.py)
-UNBATCHED = {"index", "index_add", "gather", "scatter_add", "view write", "sort", "median"}
 
 
 def written(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -161,7 +159,7 @@ def cases() -> list[Any]:
 @pytest.mark.parametrize(("name", "f", "inputs"), cases())
 def test_first_and_second_order(name: str, f: Any, inputs: tuple[torch.Tensor, ...]) -> None:
     before = [x.detach().numpy().copy() for x in inputs]
-    assert gradcheck(f, inputs, check_grad_dtypes=True, check_batched_grad=name not in UNBATCHED)
+    assert gradcheck(f, inputs, check_grad_dtypes=True, check_batched_grad=True)
     assert gradcheck(f, inputs, fast_mode=True)
     assert gradgradcheck(f, inputs, gen_non_contig_grad_outputs=True)
     assert gradgradcheck(f, inputs, fast_mode=True)
