@@ -12,7 +12,7 @@ from pullback.errors import GraphError
 
 optimize = pytest.importorskip("scipy.optimize")
 
-from pullback.transforms.implicit import implicit  # noqa: E402
+from pullback.transforms.implicit import Problem, implicit  # noqa: E402
 
 F64 = pullback.float64
 
@@ -234,6 +234,44 @@ def test_batched_cotangents() -> None:
 def test_second_order_by_nested_grad() -> None:
     second = pullback.func.grad(pullback.func.grad(root))
     np.testing.assert_allclose(second(tensor(4.0)).numpy(), -1 / 32, rtol=1e-10)
+
+
+# ---------------------------------------------------------------- forward mode
+def test_the_tangent_of_a_solution_and_its_derivatives() -> None:
+    """The rule for tangents, on arrays and on Tensors: J t, and the gradient of J t."""
+    p, q = tensor([1.0, 2.0, 0.5]).requires_grad_(), tensor(0.3).requires_grad_()
+    solve = implicit(scipy_solver, coupled)
+    x = solve(p, q)
+    node = x.grad_fn  # the reshape to the shape of x
+    node = node.next_functions[0][0] if node.name() != "ImplicitBackward" else node
+    rule, params = node.plan.primitive.jvp, {"problem": node.saved[-2]}
+    assert isinstance(params["problem"], Problem)
+    t, s = np.array([0.3, -0.2, 0.5]), np.array(0.7)
+
+    def moved(h: float) -> Any:
+        a, b = p.detach().numpy() + h * t, q.detach().numpy() + h * s
+        return scipy_solver(tensor(a), tensor(b)).numpy()
+
+    expected = (8 * (moved(1e-4) - moved(-1e-4)) - moved(2e-4) + moved(-2e-4)) / 12e-4
+    arrays = [v.detach().numpy() for v in (p, q, x)]
+    found = rule((t, s), tuple(arrays[:2]), params, arrays[2])
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    partly = rule((None, s), tuple(arrays[:2]), params, arrays[2])
+    rows = pullback.autograd.grad(x, q, pullback.eye(3, dtype=F64), retain_graph=True,
+                                  is_grads_batched=True)[0]  # fmt: skip
+    np.testing.assert_allclose(partly, rows.numpy() * 0.7, rtol=1e-9)
+
+    out = solve(p, q)
+    along = rule((tensor(t), tensor(s)), (p, q), params, out)
+    np.testing.assert_allclose(along.detach().numpy(), expected, rtol=1e-8)
+    twice = pullback.autograd.grad(along.sum(), p)[0].numpy()
+
+    def total(v: Any) -> Any:
+        both = tensor(v).requires_grad_(), tensor(0.3).requires_grad_()
+        g, h = pullback.autograd.grad(solve(*both).sum(), both)
+        return (g.numpy() * t).sum() + h.numpy() * s
+
+    np.testing.assert_allclose(twice, differences(total, p.detach().numpy())[0], rtol=1e-6)
 
 
 # ---------------------------------------------------------------- errors

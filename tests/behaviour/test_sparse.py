@@ -23,6 +23,7 @@ from pullback.transforms.colouring import colour_columns, recovery, star_colour 
 from pullback.transforms.sparsity import dependence  # noqa: E402
 
 sparse_jacobian, sparse_hessian = module.sparse_jacobian, module.sparse_hessian
+F64 = pullback.float64
 REAL = [
     c for c in CASES
     if c.inputs and all(a.dtype.kind == "f" and a.size for a in c.inputs)
@@ -103,6 +104,72 @@ def test_the_hessian_of_every_case(case: Case) -> None:
     np.testing.assert_allclose(found.toarray(), expected, rtol=1e-8, atol=1e-8)
 
 
+# ---------------------------------------------------------------- compositions
+def constant(x: Any, seed: int) -> Any:
+    """A tensor of the shape of x that does not depend on it; some elements are 0."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(x.shape)
+    return pullback.from_numpy(rng.normal(size=shape) * (rng.random(shape) < 0.7))
+
+
+def positions(n: int, seed: int) -> Any:
+    return pullback.from_numpy(np.random.default_rng(seed).integers(-n, n, 4))
+
+
+# each maps a matrix to a matrix; k is a number to draw constants with
+STEPS: list[Callable[[Any, int], Any]] = [
+    lambda x, k: x.sin(), lambda x, k: x * x.exp().reciprocal(), lambda x, k: x.t(),
+    lambda x, k: x[positions(x.shape[0], k)], lambda x, k: x[:, positions(x.shape[1], k)],
+    lambda x, k: x[1:] if x.shape[0] > 1 else x, lambda x, k: x[:, ::2] + x[:, :1],
+    lambda x, k: pullback.cat([x, constant(x, k), x * 2], k % 2),
+    lambda x, k: pullback.where(constant(x, k) > 0, x, x**2),
+    lambda x, k: pullback.cumsum(x, k % 2), lambda x, k: pullback.softmax(x, k % 2),
+    lambda x, k: x @ constant(x, k).t(), lambda x, k: constant(x, k).t() @ x,
+    lambda x, k: x @ x.t() * 0.1, lambda x, k: x.sum(k % 2, keepdim=True) * constant(x, k),
+    lambda x, k: x.amax(k % 2, keepdim=True) - x, lambda x, k: x.reshape(-1, 1).flip(0),
+    lambda x, k: pullback.tril(x) + pullback.diagonal(x)[:1], lambda x, k: x.roll(k % 3, k % 2),
+    lambda x, k: x.index_add(0, pullback.tensor([0, 0]), x[:1].expand(2, x.shape[1])),
+    lambda x, k: pullback.stack([x, constant(x, k)], 1).reshape(x.shape[0], -1),
+    lambda x, k: pullback.einsum("ij,ik->kj", x, constant(x, k)),
+    lambda x, k: x.clone().index_fill_(0, pullback.tensor([k % x.shape[0]]), 0.5) + x,
+    lambda x, k: pullback.linalg.vector_norm(x + 3, dim=k % 2, keepdim=True) * x
+    if hasattr(pullback, "linalg") else x,
+]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.tuples(st.integers(0, len(STEPS) - 1), st.integers(0, 50)), min_size=1,
+                max_size=6))  # fmt: skip
+def test_random_compositions(steps: list[tuple[int, int]]) -> None:
+    def function(x: Any) -> Any:
+        x = x.reshape(2, 3)
+        for which, k in steps:
+            x = STEPS[which](x, k)
+            if x.numel() > 60:
+                x = x[:5, :5]
+        return x
+
+    def scalar(x: Any) -> Any:
+        return (function(x) ** 2).sum()
+
+    def gradient(x: Any) -> Any:
+        leaf = x if x.requires_grad else x.detach().requires_grad_()
+        return pullback.autograd.grad(scalar(leaf), leaf, create_graph=True)[0]
+
+    x = pullback.tensor(np.random.default_rng(len(steps)).normal(size=6))
+    expected = dense_jacobian(function, x)
+    for mode in ("forward", "reverse"):
+        found = sparse_jacobian(function, x, mode=mode).toarray()
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+    if scalar(x.requires_grad_()).requires_grad:
+        x = x.detach()
+        scale = np.abs(gradient(x).detach().numpy()).max() + 1
+        np.testing.assert_allclose(
+            sparse_hessian(scalar, x).toarray(), dense_jacobian(gradient, x), rtol=1e-7,
+            atol=1e-9 * scale,
+        )
+
+
 # ---------------------------------------------------------------- patterns are as small as can be
 W = np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 3.0, 0.0], [0.0, 4.0, 0.0, 0.0]])
 MIXED = pullback.tensor(W)
@@ -128,6 +195,11 @@ TIGHT: list[tuple[str, Any, tuple[int, ...]]] = [
     ("diagonal", lambda x: pullback.diagonal(x) * pullback.diagonal(x, 1, 0, 1)[0], (3, 4)),
     ("triangle", lambda x: pullback.tril(x).sum(0), (3, 3)),
     ("flat", lambda x: pullback.floor(x) + pullback.sign(x) + (x > 0) * 2.0, (3,)),
+    ("unfold", lambda x: x.unfold(1, 2, 1) ** 2, (2, 4)),
+    ("classes", lambda x: pullback.nn.functional.nll_loss(
+        x, pullback.tensor([1, 0, 3]), reduction="none"), (3, 4)),
+    ("summed classes", lambda x: pullback.nn.functional.nll_loss(
+        x, pullback.tensor([1, 0, 3])), (3, 4)),
     ("scatter_add", lambda x: pullback.zeros(3, dtype=x.dtype).scatter_add(
         0, pullback.tensor([0, 2, 2]), x), (3,)),
     ("index_put", lambda x: pullback.index_put(
@@ -148,6 +220,14 @@ def test_patterns_are_tight(name: str, function: Any, shape: tuple[int, ...]) ->
         assert (pattern >= (seen > 0)).all()
     else:
         np.testing.assert_array_equal(pattern, seen > 0)
+
+
+def test_the_hessian_of_windows_is_a_band() -> None:
+    hessian = sparse_hessian(lambda x: (x.unfold(0, 3, 1).sum(1) ** 2).sum())
+    x = pullback.ones(40, dtype=F64)
+    expected = sum(np.outer(e, e) for e in (np.eye(40)[:, i : i + 3].sum(1) for i in range(38)))
+    np.testing.assert_allclose(hessian(x).toarray(), 2 * expected)
+    assert hessian.plan(x).products <= 6 and hessian(x).nnz == 40 + 2 * (39 + 38)
 
 
 def test_positions_that_depend_on_values_count_as_dense() -> None:

@@ -19,7 +19,8 @@ from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive
 from pullback.eager.traced import Instruction, Ref
 from pullback.errors import UnsupportedError
-from pullback.ops.indexing import INDEX, gather, take
+from pullback.ops.indexing import INDEX, gather, pick, take
+from pullback.ops.special import windows
 from pullback.tracing import Program
 from pullback.typing import Array, Shape
 
@@ -29,7 +30,7 @@ FLAT = {"sign", "floor", "ceil", "trunc", "round"}
 MOVES = {
     "reshape", "broadcast_to", "permute", "flip", "roll", "cat", "stack", "cut", "pad_zeros",
     "split", "unbind", "tile", "diagonal", "diagonal_scatter", "tril", "triu", "uncut", "getitem",
-    "gather", "take", "pick", "unpick", "scatter", "view_write", "replace",
+    "gather", "take", "pick", "unpick", "scatter", "view_write", "replace", "windows",
     *(f"index{n}" for n in INDEX), *(f"index_put{n}" for n in INDEX),
 }  # fmt: skip
 # The operands of these that hold elements; the others are positions, and must be constants.
@@ -390,6 +391,19 @@ def einsum(all_: Patterns, step: Instruction) -> list[Any]:
     return [all_.union(found, math.prod(shape))]
 
 
+def nll(all_: Patterns, step: Instruction) -> list[Any]:
+    """One element of each slice, perhaps summed up."""
+    x, index = step.operands
+    if isinstance(index, Ref):
+        return dense(all_, step)
+    places = pick.forward(
+        numbered(all_.shape(x)), np.asarray(index), axis=step.params["axis"], keepdims=False
+    )
+    picked = all_.rows(all_.of(x), np.asarray(places))
+    summed = step.params["reduction"] != "none"
+    return [all_.everything([picked], 1) if summed else picked]
+
+
 def dot(all_: Patterns, step: Instruction) -> list[Any]:
     """The inner product of two vectors: entries against a constant 0 do not count."""
     a, b = step.operands
@@ -409,7 +423,7 @@ RULES: dict[str, Rule] = {
     **{f"unindex{n}": adds(INDEX[n].forward) for n in INDEX},
     **{f"index_add_put{n}": adds_to(n) for n in INDEX},
     "ungather": adds(gather.forward), "untake": adds(take.forward), "scatter_add": scatter_add,
-    "copy": copied, "einsum": einsum, "dot": dot,
+    "fold": adds(windows.forward), "nll": nll, "copy": copied, "einsum": einsum, "dot": dot,
 }  # fmt: skip
 BY_BATCHING: dict[str, Rule] = {"elementwise": elementwise, "reduction": reduction}
 
