@@ -243,6 +243,40 @@ def test_a_value_kept_for_backward_and_changed_inside_is_noticed() -> None:
         vmap(f)(x).sum().backward()
 
 
+def test_a_change_of_the_argument_behind_the_back_of_vmap_is_noticed() -> None:
+    x = X.clone()
+
+    def f(row: torch.Tensor) -> torch.Tensor:
+        w = row.clone().requires_grad_()
+        out = (w * row).sum()  # keeps row, which shows the memory of x
+        x.add_(1)
+        return torch.autograd.grad(out, w)[0]
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        vmap(f)(x)
+
+
+def test_sorting_finds_its_own_order_for_each_example() -> None:
+    for f in (
+        lambda m: m.sort(0).values, lambda m: m.sort(-1, descending=True).indices.double(),
+        lambda m: m.topk(2, 1).values, lambda m: m.median(), lambda m: m.median(0).values,
+        lambda m: m.argsort().double(),
+    ):  # fmt: skip
+        assert close(vmap(f)(M), loop(f, M))
+        assert close(vmap(vmap(f))(torch.stack([M, -M])), torch.stack([loop(f, M), loop(f, -M)]))
+    slope = grad(lambda m: (m.sort(0).values * M[0]).sum())
+    assert close(vmap(slope)(M), loop(slope, M))
+
+
+def test_ints_beside_index_arrays_select_first() -> None:
+    t = torch.arange(24).reshape(2, 3, 4)
+    assert t[0, :, [1, 2]].shape == (3, 2) and torch.equal(t[0, :, [1, 2]], t[0][:, [1, 2]])
+    u = t.clone()
+    u[1, :, [0, 3]] = torch.tensor([-1, -2])
+    assert torch.equal(u[1, :, 0], torch.full((3,), -1)) and torch.equal(u[0], t[0])
+    assert vmap(lambda m: m[0, :, [1, 2]])(t[None]).shape == (1, 3, 2)
+
+
 def test_tensors_made_like_a_mapped_one_are_mapped() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         made = [

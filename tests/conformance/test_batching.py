@@ -72,7 +72,8 @@ def spelled_out() -> dict[str, list[Sample]]:
         "unpick": [((real(), np.array(0)), {"axis": 0, "keepdims": False, "shape": ()}),
                    ((real(1, 3), ints(1, 0, 1)), {"axis": 0, "keepdims": True, "shape": (2, 3)})],
         "addmm": [((c, real(2, 3), real(3, 4)), {"beta": beta, "alpha": 2})
-                  for c in (real(), real(4), real(2, 4), real(1, 4)) for beta in (1, 0, 0.5)],
+                  for c in (real(), real(4), real(2, 4), real(1, 4)) for beta in (1, 0, 0.5)]
+        + [((real(4) * np.nan, real(2, 3), real(3, 4)), {"beta": 0, "alpha": 1})],
         "matmul": [((real(2, 3), real(5, 3, 4)), {}), ((real(5, 2, 3), real(3, 4)), {}),
                    ((real(2, 0), real(0, 3)), {})],
         "mv": [((real(2, 3), real(3)), {}), ((real(0, 3), real(3)), {})],
@@ -387,3 +388,33 @@ def test_nested_vmap_is_two_loops(name: str) -> None:
                         for b in range(2)])
                     for a in range(SIZE)])  # fmt: skip
                 assert same(out, want), (args, params, outer, inner)
+
+
+# ---------------------------------------------------------------- public functions
+# Their shape depends on data: refused, or they look at the values of one tensor.
+REFUSED = {"index mask", "masked_select", "masked_scatter"}
+# The indices come from NumPy directly, and a clear error says so.
+UNBUILT = {
+    *(f"scatter_reduce {r} {own}" for r in ("amax", "amin") for own in (True, False)),
+    "kthvalue", "mode", "nanmedian", "nanmedian dim", "nanquantile",
+    *(f"quantile {w}" for w in "linear lower higher midpoint nearest all keepdim".split()),
+}  # fmt: skip
+# running statistics are shared by the examples: PyTorch refuses to write them, too
+SHARED = {"batch_norm"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_vmap_of_every_parity_case(case: Any) -> None:
+    """What is made of primitives: whole public functions, with all their inputs mapped."""
+
+    def f(*args: Any) -> torch.Tensor:
+        return case.function(torch, *args)
+
+    rows = [[torch.tensor(a) for a in row] for row in zip(
+        *(examples(np.asarray(a), 2) for a in case.inputs), strict=True)]  # fmt: skip
+    inputs = [torch.stack(column) for column in zip(*rows, strict=True)]
+    if case.name.rpartition("/")[0] in REFUSED | UNBUILT | SHARED:
+        with pytest.raises(RuntimeError, match="vmap|inside a transform"):
+            vmap(f)(*inputs)
+        return
+    assert same(vmap(f)(*inputs), torch.stack([f(*row) for row in rows]))

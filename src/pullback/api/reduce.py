@@ -13,6 +13,7 @@ from pullback.api.elementwise import into
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply
+from pullback.eager.batched import by_example
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, DimensionError
 from pullback.ops import broadcast, indexing, reduce
@@ -334,16 +335,27 @@ def sort(
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
         return RETURN_TYPES["sort"](x.clone(), wrap(np.zeros((), np.int64)))
-    data = x._data
-    if descending:
-        # stable and descending: sort the reversed axis, then reverse
-        order = np.flip(np.argsort(np.flip(data, a), a, kind="stable"), a)
-        order = np.ascontiguousarray(data.shape[a] - 1 - order)
-    else:
-        order = np.argsort(data, a, kind="stable")
-    index = wrap(order)
+    index = by_example(x, lambda data, axis: order(data, axis, descending), a)
     values = apply(indexing.gather, (x, index), {"axis": a}, "SortBackward0")
     return RETURN_TYPES["sort"](values, index)
+
+
+def order(data: Any, axis: int, descending: bool) -> Any:
+    """The indices that sort an array along an axis, equal elements in the order they have."""
+    if not descending:
+        return np.argsort(data, axis, kind="stable")
+    # sort the reversed axis, then reverse
+    backwards = np.flip(np.argsort(np.flip(data, axis), axis, kind="stable"), axis)
+    return data.shape[axis] - 1 - backwards
+
+
+def middle(data: Any, axis: int) -> Any:
+    """Where the median along an axis is; the first NaN, where there is one."""
+    index = np.take(order(data, axis, False), (data.shape[axis] - 1) // 2, axis)
+    if data.dtype.kind == "f":
+        nan = np.isnan(data)
+        index = np.where(nan.any(axis), nan.argmax(axis), index)
+    return index
 
 
 def argsort(
@@ -359,9 +371,12 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     a = arguments.dim(dim, x.ndim)
     if x.ndim and not 0 <= k <= x.shape[a]:
         raise ArgumentRuntimeError(with_site("selected index k out of range"))
-    found = sort(x.detach(), a, largest)
-    index = wrap(np.ascontiguousarray(np.take(found.indices._data, np.arange(k), a))) if x.ndim \
-        else found.indices  # fmt: skip
+    if x.ndim:
+        index = by_example(
+            x, lambda data, axis: np.take(order(data, axis, largest), np.arange(k), axis), a
+        )
+    else:
+        index = sort(x.detach(), a, largest).indices
     values = apply(indexing.gather, (x, index), {"axis": a}, "TopkBackward0")
     return RETURN_TYPES["topk"](values, index)
 
@@ -373,20 +388,12 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
         if not x._data.size:
             return wrap(np.asarray(math.nan, x._data.dtype))
         flat = x.reshape(-1)
-        order = np.argsort(flat._data, kind="stable")
-        bad: Any = np.flatnonzero(np.isnan(flat._data)) if x._data.dtype.kind == "f" else ()
-        index = int(bad[0]) if len(bad) else int(order[(len(order) - 1) // 2])
-        return apply(indexing.pick, (flat, wrap(np.asarray(index))),
+        return apply(indexing.pick, (flat, by_example(flat, middle, 0)),
                      {"axis": 0, "keepdims": False}, "MedianBackward0")  # fmt: skip
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
         return RETURN_TYPES["median"](x.clone(), wrap(np.zeros((), np.int64)))
-    order = np.argsort(x._data, a, kind="stable")
-    index = np.take(order, (x.shape[a] - 1) // 2, a)
-    if x._data.dtype.kind == "f":
-        nan = np.isnan(x._data)
-        index = np.where(nan.any(a), nan.argmax(a), index)
-    positions = wrap(np.ascontiguousarray(index))
+    positions = by_example(x, middle, a)
     values = apply(indexing.pick, (x, positions), {"axis": a, "keepdims": keepdim},
                    "MedianBackward1")  # fmt: skip
     if keepdim:

@@ -13,7 +13,7 @@ import contextvars
 import itertools
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -361,8 +361,17 @@ def mapped_like(source: Tensor, tensor: Tensor) -> Tensor:
     return wrap(Batched(value, payload.level))
 
 
+def by_example(x: Tensor, find: Callable[[Any, int], Any], axis: int) -> Tensor:
+    """The indices that `find(array, axis)` gives, of each example where `x` is mapped."""
+    payload = x._data
+    if type(payload) is Batched:
+        return wrap(Batched(by_example(payload.value, find, axis + 1), payload.level))
+    return wrap(np.asarray(find(payload, axis), order="C"))
+
+
 register_interpreter(Batched, lambda value: value.level, call_batched)
 
 __all__ = [
-    "CONTROL_FLOW", "Batched", "Level", "mapped_like", "memory", "new_level", "to_batch", "unbatch",
+    "CONTROL_FLOW", "Batched", "Level", "by_example", "mapped_like", "memory", "new_level",
+    "to_batch", "unbatch",
 ]  # fmt: skip
