@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -291,6 +292,14 @@ def test_a_singular_equation_is_an_error_and_no_number() -> None:
         tensor([[1.0, 5.0], [-5.0, 1.0]]), a
     )
     with pytest.raises(GraphError, match="cg did not solve"):
+        y.sum().backward()
+
+
+def test_scipy_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = tensor([4.0]).requires_grad_()
+    y = root(a)  # the solver itself needs none
+    monkeypatch.setitem(sys.modules, "scipy.sparse", None)
+    with pytest.raises(NotImplementedError, match="pip install scipy"):
         y.sum().backward()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -179,6 +180,12 @@ def test_value_and_grad_is_what_scipy_wants() -> None:
     assert slope.dtype == np.float64 and slope.tolist() == [[6, 12]]
     result = optimize.minimize(f, np.ones(3), args=(2.0,), jac=True)
     np.testing.assert_allclose(result.x, 0, atol=1e-5)
+
+
+def test_scipy_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    with pytest.raises(NotImplementedError, match="pip install scipy"):
+        minimize(bowl, tensor([1.0]))
 
 
 def test_errors_say_what_was_given() -> None:

@@ -93,8 +93,10 @@ class Products:
                 self.inputs, self.outputs = weights, gradient_of(value, leaf, weights)
         finally:
             MODE.reset(token)
-        base = gradient if hessian else value
-        self.scale = _largest(base) / (_largest(x) or 1.0)  # of entries that did not cancel
+        unit = _largest(x) or 1.0
+        self.scale = _largest(value) / unit  # of entries in which nothing cancels
+        if hessian:
+            self.scale = max(self.scale, _largest(gradient)) / unit
 
     def __call__(self, seeds: Array) -> Array:
         """seeds: (k, n) or, for products from the left, (k, m); the result is (k, other size)."""
@@ -268,7 +270,7 @@ class SparseDerivative:
         found, size = matrix @ vector, abs(matrix) @ vector
         finite = np.isfinite(truth) & np.isfinite(found)
         # what rounding can do: in a row of its size, and where larger things cancelled
-        noise = plan.eps**0.75 * size[finite].max(initial=0) + 1e3 * plan.eps * products.scale
+        noise = plan.eps**0.75 * size[finite].max(initial=0) + 100 * plan.eps * products.scale
         off = np.abs(np.where(finite, truth, 0) - np.where(finite, found, 0))
         wrong = off > math.sqrt(plan.eps) * np.where(finite, size, 0) + noise
         if np.any(wrong):
