@@ -87,10 +87,7 @@ class Products:
             if hessian:
                 self.outputs = gradient = gradient_of(value, leaf)
             elif not rows:
-                # J v is the derivative in u of u -> J^T u, which is linear
-                weights = wrap(np.zeros(tuple(value.shape), value._data.dtype))
-                weights._requires_grad = True
-                self.inputs, self.outputs = weights, gradient_of(value, leaf, weights)
+                self.inputs, self.outputs = transposed(value, leaf)
         finally:
             MODE.reset(token)
         unit = _largest(x) or 1.0
@@ -103,6 +100,13 @@ class Products:
         shaped = seeds.reshape(len(seeds), *self.outputs.shape)
         found = batched_gradients(self.outputs, self.inputs, wrap(shaped))
         return np.asarray(found._data).reshape(len(seeds), -1)
+
+
+def transposed(value: Tensor, leaf: Tensor) -> tuple[Tensor, Tensor]:
+    """(u, J^T u): a graph that is linear in u, so its products from the left are those with J."""
+    weights = wrap(np.zeros(tuple(value.shape), value._data.dtype))
+    weights._requires_grad = True
+    return weights, gradient_of(value, leaf, weights)
 
 
 def gradient_of(value: Tensor, leaf: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -302,7 +306,8 @@ def sparse_jacobian(
     chunk_size: how many products are computed at a time (memory is proportional to it).
 
     Returns a scipy.sparse.csr_array of shape (m, n), whose entries may be 0 where the pattern has
-    one.  Method: Curtis, Powell & Reid (1974); Gebremedhin, Manne & Pothen (2005).
+    one.  A derivative that is NaN or infinite can make NaN of others that share its product.
+    Method: Curtis, Powell & Reid (1974); Gebremedhin, Manne & Pothen (2005).
 
     Raises NotImplementedError without SciPy and for patterns too dense to hold; RuntimeError for a
     function that does not fit its pattern.
