@@ -268,6 +268,44 @@ def test_sorting_finds_its_own_order_for_each_example() -> None:
     assert close(vmap(slope)(M), loop(slope, M))
 
 
+def test_questions_about_an_example() -> None:
+    def f(m: torch.Tensor) -> torch.Tensor:
+        assert m.stride() == (1, 3) and m.stride(0) == 1 and not m.is_contiguous()
+        assert m.shape == (3, 3) and m.dim() == 2 and m.numel() == 9 and len(m) == 3
+        assert m.t().is_contiguous()
+        return torch.isclose(m, m * (1 + 1e-9)) & torch.isclose(m, m[:, :1]).logical_not()
+
+    want = torch.ones(5, 3, 3, dtype=torch.bool)
+    want[:, :, 0] = False
+    assert torch.equal(vmap(f)(M.transpose(1, 2)), want)
+    hot = vmap(lambda i: torch.nn.functional.one_hot(i, 3))(torch.tensor([[0, 2], [1, 1]]))
+    assert torch.equal(hot, torch.nn.functional.one_hot(torch.tensor([[0, 2], [1, 1]])))
+
+
+def test_graphs_are_freed_at_once() -> None:
+    import gc
+    import weakref
+
+    def one() -> Any:
+        w = X.clone().requires_grad_()
+
+        def f(a: torch.Tensor) -> torch.Tensor:
+            b = a * 1
+            b[0] = w[0, 0]
+            b[1:].mul_(w[0, 1:])
+            return grad(lambda c: (torch.tanh(c * b) * w[1]).clone().mul_(c).sum())(a)
+
+        vmap(f)(X).sum().backward()
+        return weakref.ref(w)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert one()() is None
+    finally:
+        gc.enable()
+
+
 def test_ints_beside_index_arrays_select_first() -> None:
     t = torch.arange(24).reshape(2, 3, 4)
     assert t[0, :, [1, 2]].shape == (3, 2) and torch.equal(t[0, :, [1, 2]], t[0][:, [1, 2]])
@@ -412,6 +450,9 @@ I64 = torch.tensor([0, 1, 2, 0, 1])
         (lambda: vmap(lambda x: x if x.sum() > 0 else -x)(X), RuntimeError, BRANCH),
         (lambda: vmap(lambda x: x.numpy())(X), RuntimeError, "inside a transform"),
         (lambda: vmap(lambda x: np.asarray(x))(X), RuntimeError, "inside a transform"),
+        (lambda: vmap(lambda x: x if torch.equal(x, Y[0]) else -x)(X), RuntimeError, BRANCH),
+        (lambda: vmap(lambda x: x if torch.allclose(x, Y[0]) else -x)(X), RuntimeError, BRANCH),
+        (lambda: vmap(torch.unique)(X), RuntimeError, "reads the elements"),
         (lambda: vmap(lambda x: x[x > 0])(X), RuntimeError, "dynamic shape"),
         (lambda: vmap(lambda x: x.nonzero())(X), RuntimeError, "dynamic shape"),
         (lambda: vmap(lambda x: x.masked_select(x > 0))(X), RuntimeError, "dynamic shape"),
@@ -450,3 +491,25 @@ def test_a_refusal_leaves_everything_as_it_was() -> None:
 def test_ordered_dictionaries_come_back_as_dictionaries() -> None:
     got = vmap(lambda d: d["a"])(collections.OrderedDict(a=X))
     assert close(got, X)
+
+
+def test_the_graph_inside_does_not_reach_into_the_one_outside() -> None:
+    w = X.clone().requires_grad_()
+    scale = w[0] * 2  # has a history, outside
+    nodes = []
+
+    def slope(x: torch.Tensor) -> torch.Tensor:
+        x = x.clone().requires_grad_()
+        out = (torch.tanh(x * scale) * scale).sum()
+        stack = [out.grad_fn]
+        while stack:
+            node = stack.pop()
+            nodes.append(node)
+            stack += [n for n, _ in node.next_functions if n is not None]
+        return torch.autograd.grad(out, x)[0]
+
+    got = torch.autograd.grad(vmap(slope)(X).sum(), w)[0]
+    assert scale.grad_fn not in nodes
+    want = torch.autograd.grad(torch.stack([(1 - torch.tanh(x * w[0] * 2) ** 2) * (w[0] * 2) ** 2
+                                            for x in X]).sum(), w)[0]  # fmt: skip
+    assert close(got, want)

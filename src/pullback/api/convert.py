@@ -233,7 +233,7 @@ def dlpack(x: Tensor, **options: Any) -> Any:
 
 def stride(x: Tensor, dim: int | None = None) -> Any:
     """Steps between elements, counted in elements (not bytes)."""
-    data = concrete(x, ".stride()")
+    data = x._data if type(x._data) is Batched else concrete(x, ".stride()")
     # NumPy leaves the strides of size-1 dims as they come; so do we
     steps = tuple(s // data.dtype.itemsize for s in data.strides)
     return steps if dim is None else steps[arguments.dim(dim, x.ndim)]

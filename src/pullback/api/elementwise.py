@@ -490,6 +490,9 @@ def isclose(
         raise ArgumentRuntimeError(
             with_site(f"{a.dtype} did not match {b.dtype}: isclose needs one dtype")
         )
+    if type(a._data) is not np.ndarray or type(b._data) is not np.ndarray:  # inside a transform
+        close: Tensor = ((a - b).abs() <= atol + rtol * b.abs()) & b.isfinite() | (a == b)
+        return close | (a != a) & (b != b) if equal_nan else close
     return wrap(np.asarray(np.isclose(a._data, b._data, rtol, atol, equal_nan)))
 
 
@@ -497,10 +500,12 @@ def allclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False,  # noqa: A002
 ) -> bool:  # fmt: skip
     """Whether `isclose` holds for every element."""
-    return bool(isclose(input, other, rtol, atol, equal_nan)._data.all())
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
 def equal(input: Any, other: Any) -> bool:  # noqa: A002
     """Whether shapes and all elements are the same."""
     a, b = arguments.tensor(input, "equal"), arguments.tensor(other, "equal", "other")
-    return bool(np.array_equal(a._data, b._data))
+    if a._data.shape != b._data.shape:
+        return False
+    return bool((a == b).all())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.api import arguments, elementwise, linalg
+from pullback.api.convert import concrete
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply, unary
 from pullback.eager.tensor import Tensor, wrap
@@ -242,6 +243,9 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
         raise ArgumentRuntimeError(
             with_site("Can not infer total number of classes from empty tensor.")
         )
+    if type(x._data) is not np.ndarray and num_classes > 0:  # inside a transform
+        return (x.unsqueeze(-1) == wrap(np.arange(num_classes))).long()
+    concrete(x, "one_hot")
     if x._data.size and x._data.min() < 0:
         raise ArgumentRuntimeError(with_site("Class values must be non-negative."))
     n = int(x._data.max()) + 1 if num_classes < 0 else num_classes

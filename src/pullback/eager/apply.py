@@ -238,7 +238,9 @@ def record(
     node.plan = plan
     mask = plan.mask
     node.edges = tuple(
-        (gradient_edge(a) if mask >> i & 1 else a._edge) if isinstance(a, Tensor) else None
+        gradient_edge(a) if mask >> i & 1
+        # one that requires grad and is not in the mask belongs to an outer level: so does its edge
+        else None if not isinstance(a, Tensor) or a._requires_grad else a._edge
         for i, a in enumerate(args)
     )
     saved: list[Any] = []

@@ -12,13 +12,15 @@ import contextlib
 import contextvars
 import itertools
 import math
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from pullback.core.callsite import here, with_site
+from pullback.core.callsite import at, here, outside, resolve, with_site
 from pullback.core.dispatch import INTERPRETERS, register_interpreter
 from pullback.core.primitive import REGISTRY, Primitive
 from pullback.core.quiet import quiet
@@ -32,6 +34,7 @@ from pullback.ops.movement import clone, permute, stack
 from pullback.ops.operators import Operators
 from pullback.typing import Params, Shape
 
+_NUMPY = os.path.dirname(np.__file__)
 _next_level = itertools.count(1).__next__
 
 
@@ -121,10 +124,32 @@ class Batched(Operators):
             value = cast(value, dtype=self.dtype)
         apply_inplace(REGISTRY["replace"], (self.value, value), {})
 
+    @property
+    def flags(self) -> Any:
+        """How one example lies in memory: the flags of its array."""
+        return self._one().flags
+
+    @property
+    def strides(self) -> Any:
+        """Steps between the elements of one example, in bytes."""
+        return self._one().strides
+
+    def _one(self) -> Any:
+        array = memory(self)
+        extra = array.ndim - self.ndim
+        return array[(0,) * extra] if array.size else np.empty(self.shape, array.dtype)
+
     def __array__(self, *args: Any, **options: Any) -> Any:
+        frame = outside(sys._getframe(1))
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_NUMPY):
+            frame = outside(frame.f_back)  # NumPy asked, for an operation of ours
         raise TracingError(
-            with_site("vmap: the elements of a mapped tensor cannot be read inside the function")
+            "vmap: this operation reads the elements of a tensor, which differ between the "
+            "examples of the batch inside a transform: use other operations, or call it outside "
+            f"of vmap{at(resolve(frame.f_code, frame.f_lasti))}"
         )
+
+    min = max = all = any = item = tolist = astype = __array__
 
     def reshape(self, shape: Any) -> Any:
         """As of an array."""
