@@ -170,3 +170,30 @@ def test_interrupted_user_state_is_restored() -> None:
         x.register_hook(lambda g: seen.append(np.geterr()["divide"]))
         (1 / x).sum().backward()
         assert np.geterr()["divide"] == "raise" and seen == ["raise"]
+
+
+def test_retained_gradients_add_up_over_passes() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    y.retain_grad()
+    z = (y * y).sum()
+    z.backward(retain_graph=True)
+    z.backward()
+    assert y.grad.tolist() == [12.0, 12.0]
+
+
+def test_a_hook_must_keep_the_dtype() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    y.register_hook(lambda g: g.double())
+    with pytest.raises(RuntimeError, match="has changed the type of value"):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_negation_in_place_of_strided_memory() -> None:
+    for step, dtype in ((4, torch.float32), (8, torch.float64), (3, torch.float32)):
+        x = torch.arange(1.0, 8 * step + 1, dtype=dtype)
+        want = (-x[::step]).tolist()
+        x[::step].neg_()
+        assert x[::step].tolist() == want

@@ -391,7 +391,8 @@ class Pass:
                 kept = values[number]
                 # The user may change .grad in place: it must not be a buffer of the pass.
                 retained = kept if self.create else wrap(copy_payload(kept))
-                tensor._grad = retained
+                before = tensor._grad  # later passes add up, as at a leaf
+                tensor._grad = retained if before is None else before + retained
         if extras.pre_hooks:
             values = self.run_node_hooks(extras.pre_hooks, values, None)
         return values[0] if single else values
@@ -560,4 +561,8 @@ def check_hook_result(hook: Any, new: Any, old: Tensor) -> None:
         raise GraphError(
             f"hook {hook!r} has changed the size of value: {list(old.shape)} became "
             f"{list(new.shape)}"
+        )
+    if new._data.dtype != old._data.dtype:
+        raise GraphError(
+            f"hook {hook!r} has changed the type of value: {old.dtype} became {new.dtype}"
         )
