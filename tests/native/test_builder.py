@@ -115,7 +115,10 @@ def test_constant_exponents(exponent: float, dtype: str) -> None:
     x = x.astype(dtype)
     got = FusedLoop(1, (Instruction("pow", (0, exponent)),), (1,), dtype)(x)[0]
     with np.errstate(all="ignore"):
-        want = np.power(x.astype(wide(dtype)), wide(dtype)(exponent))
+        if exponent == -0.5:  # as 1 / sqrt: C's pow differs at -0.0 and -inf, PyTorch's does not
+            want = 1 / np.sqrt(x.astype(wide(dtype)))
+        else:
+            want = np.power(x.astype(wide(dtype)), wide(dtype)(exponent))
         assert ulps(got, want) <= 2.0
 
 

@@ -170,7 +170,8 @@ def div(
     if rounding_mode is None:
         return true_divide(input, other, out=out)
     if rounding_mode == "floor":
-        return floor_divide(input, other, out=out)
+        refuse_zero_divisor(input, other)
+        return into(out, apply(ops.div_floor, pair("div", input, other), {}))
     if rounding_mode != "trunc":
         raise ArgumentRuntimeError(
             with_site(
@@ -183,7 +184,7 @@ def div(
         isinstance(v, int) or (isinstance(v, Tensor) and v._data.dtype.kind in "iub")
         for v in (a, b)
     )
-    quotient = trunc(true_divide(a, b))
+    quotient = apply(ops.div_trunc, (a, b), {})
     return into(out, quotient.to(_result_dtype(a, b)) if both_whole else quotient)
 
 
@@ -226,12 +227,7 @@ def power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:  # noqa: A00
     """
     a, b = pair("pow", input, exponent)
     if not isinstance(b, Tensor):
-        if (
-            isinstance(b, int)
-            and b < 0
-            and isinstance(a, Tensor)
-            and a._data.dtype.kind in "iub"
-        ):
+        if isinstance(b, int) and b < 0 and isinstance(a, Tensor) and a._data.dtype.kind in "iub":
             raise ArgumentRuntimeError(
                 with_site("Integers to negative integer powers are not allowed.")
             )
@@ -339,9 +335,7 @@ def imag(input: Any) -> Tensor:  # noqa: A002
     x = arguments.tensor(input, "imag")
     if x._data.dtype.kind != "c":
         raise ArgumentRuntimeError(
-            with_site(
-                f"imag is not implemented for tensors with non-complex dtypes: got {x.dtype}"
-            )
+            with_site(f"imag is not implemented for tensors with non-complex dtypes: got {x.dtype}")
         )
     return apply(ops.imag, (x,), {})
 
@@ -417,22 +411,13 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> T
             with_site("torch.clamp: At least one of 'min' or 'max' must not be None")
         )
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        result = x
-        if min is not None:
-            result = _bounded(result, min, ops.ge)
-        if max is not None:
-            result = _bounded(result, max, ops.le)
-        return into(out, result)
+        bounds = tuple(arguments.operand(v, "clamp") for v in (min, max) if v is not None)
+        one_sided = ops.at_most if min is None else ops.at_least
+        return into(out, apply(one_sided if len(bounds) == 1 else ops.clamp_tensors,
+                               (x, *bounds), {}))  # fmt: skip
     if x._data.dtype.kind in "iub" and (isinstance(min, float) or isinstance(max, float)):
         x = x.to(dtypes.public(Defaults.dtype))
     return into(out, apply(ops.clamp, (x,), {"min": min, "max": max}, "ClampBackward1"))
-
-
-def _bounded(x: Tensor, bound: Any, inside: Any) -> Tensor:
-    """x where inside(x, bound), the bound elsewhere; NaN of x passes through."""
-    keep = apply(inside, (x, arguments.operand(bound, "clamp")), {})
-    keep = apply(ops.logical_or, (keep, isnan(x)), {}) if x._data.dtype.kind == "f" else keep
-    return where(keep, x, bound)
 
 
 def nan_to_num(
@@ -453,7 +438,8 @@ def nan_to_num(
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:  # noqa: A002
     """input + weight * (end - input)."""
     x, e = arguments.tensor(input, "lerp"), arguments.tensor(end, "lerp", "end")
-    return x + weight * (e - x)
+    w = arguments.operand(weight, "lerp", "weight")
+    return apply(ops.lerp, (x, e, w), {}, f"LerpBackward{int(isinstance(w, Tensor))}")
 
 
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:  # noqa: A002
@@ -469,15 +455,12 @@ def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
 def logaddexp(input: Any, other: Any) -> Tensor:  # noqa: A002
     """log(exp(input) + exp(other)), without overflow."""
     a, b = arguments.tensor(input, "logaddexp"), arguments.tensor(other, "logaddexp", "other")
-    top = maximum(a, b)
-    low = minimum(a, b)
-    return where(eq(top, low), top + math.log(2.0), top + log1p(exp(low - top)))
+    return apply(ops.logaddexp, (a, b), {})
 
 
 def hypot(input: Any, other: Any) -> Tensor:  # noqa: A002
     """sqrt(input**2 + other**2)."""
-    a, b = pair("hypot", input, other)
-    return sqrt(square(a) + square(b))
+    return apply(ops.hypot, pair("hypot", input, other), {})
 
 
 # ---------------------------------------------------------------- whole-tensor comparisons

@@ -46,9 +46,7 @@ def sum(  # noqa: A001
         return result if out is None else into(out, result)
     dim, keep = _both(dim, axis, keepdim, keepdims)
     axes = arguments.dims(dim, x._data.ndim)
-    return into(
-        out, apply(broadcast.sum_, (x,), {"axis": axes, "keepdims": keep}, "SumBackward1")
-    )
+    return into(out, apply(broadcast.sum_, (x,), {"axis": axes, "keepdims": keep}, "SumBackward1"))
 
 
 def mean(
@@ -145,8 +143,7 @@ def _extreme(name: str, whole: Any, largest: bool, pairwise: str) -> Any:
                         "0. Specify the reduction dim with the 'dim' argument."
                     )
                 )
-            node = f"{name.title()}Backward1"
-            return into(out, apply(whole, (x,), {"axis": axes, "keepdims": False}, node))
+            return into(out, apply(whole, (x,), {"axis": axes, "keepdims": False}))
         a = arguments.dim(dim, x.ndim)
         refuse_empty(x, name, (a,) if x.ndim else ())
         primitive = reduce.argmax if largest else reduce.argmin
@@ -170,8 +167,8 @@ def _extreme(name: str, whole: Any, largest: bool, pairwise: str) -> Any:
     return function
 
 
-max = _extreme("max", reduce.amax, True, "maximum")  # noqa: A001
-min = _extreme("min", reduce.amin, False, "minimum")  # noqa: A001
+max = _extreme("max", reduce.largest, True, "maximum")  # noqa: A001
+min = _extreme("min", reduce.smallest, False, "minimum")  # noqa: A001
 
 
 def _amax(name: str, primitive: Any) -> Any:
@@ -214,7 +211,11 @@ argmax, argmin = _arg("argmax", reduce.argmax), _arg("argmin", reduce.argmin)
 # ---------------------------------------------------------------- truth
 def _truth(name: str, primitive: Any) -> Any:
     def function(
-        input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None  # noqa: A002
+        input: Any,
+        dim: Any = None,
+        keepdim: bool = False,
+        *,
+        out: Any = None,  # noqa: A002
     ) -> Tensor:
         x = arguments.tensor(input, name)
         axes = arguments.dims(dim, x.ndim)
@@ -243,7 +244,13 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False, *, out: Any = None) -
 
 
 def _spread(
-    name: str, primitive: Any, input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: Any  # noqa: A002
+    name: str,
+    primitive: Any,
+    input: Any,
+    dim: Any,
+    unbiased: Any,
+    correction: Any,
+    keepdim: Any,  # noqa: A002
 ) -> Any:
     x = arguments.tensor(input, name)
     arguments.differentiable_dtype(x._data.dtype, name)
@@ -382,14 +389,12 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 
 def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
-    """The middle element (the lower of two); along `dim`, with its index."""
+    """The middle element (of two the lower; ties share the gradient); along `dim`, its index too."""
     x = arguments.tensor(input, "median")
     if dim is None:
         if not x._data.size:
             return wrap(np.asarray(math.nan, x._data.dtype))
-        flat = x.reshape(-1)
-        return apply(indexing.pick, (flat, by_example(flat, middle, 0)),
-                     {"axis": 0, "keepdims": False}, "MedianBackward0")  # fmt: skip
+        return apply(reduce.middle, (x,), {"axis": tuple(range(x.ndim)), "keepdims": False})
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
         return RETURN_TYPES["median"](x.clone(), wrap(np.zeros((), np.int64)))
@@ -424,4 +429,3 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:  # 
         )
     w = None if weights is None else weights._data
     return wrap(np.bincount(x._data, w, minlength))
-

@@ -176,10 +176,10 @@ class Arithmetic:
         return self.fmul(x, scale) if decimals < 0 else x
 
     def sign(self, x: Any) -> Any:
-        """-1, 0 or 1; NaN for NaN."""
+        """-1, 0 or 1; 0 for NaN."""
         zero = self.constant(0.0)
         one = self._intrinsic("copysign", self.constant(1.0), x)
-        return self.select(self.compare("==", x, zero), zero, self._where_nan(x, one))
+        return self.select(self.compare(">", self.fabs(x), zero), one, zero)
 
     def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
         """By Horner's rule, lowest power first."""
@@ -247,17 +247,21 @@ class Arithmetic:
         return self.select(wins, a, b)
 
     def clamp(self, x: Any, low: float | None, high: float | None) -> Any:
-        """x limited to [low, high]; NaN stays."""
+        """x limited to [low, high]; NaN stays, and a bound that is NaN makes all NaN."""
         if low is not None:
             x = self._at_least(x, low)
         return x if high is None else self._at_most(x, high)
 
     def _at_least(self, x: Any, low: float) -> Any:
         bound = self.constant(low)
+        if math.isnan(low):
+            return bound
         return self.select(self.compare("<", x, bound), bound, x)
 
     def _at_most(self, x: Any, high: float) -> Any:
         bound = self.constant(high)
+        if math.isnan(high):
+            return bound
         return self.select(self.compare(">", x, bound), bound, x)
 
     def _where_nan(self, x: Any, other: Any) -> Any:

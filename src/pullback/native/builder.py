@@ -307,8 +307,9 @@ class Builder(Arithmetic):
         one = self.constant(1.0)
         if b == 0.0:
             return one
-        if b == 0.5:
-            return self.sqrt(a)
+        if abs(b) == 0.5:
+            root = self.sqrt(a)
+            return root if b > 0 else self.fdiv(one, root)
         if abs(b) not in (1.0, 2.0, 3.0):
             return None
         value = a

@@ -24,7 +24,10 @@ def is_number(value: Any) -> bool:
 
 
 # ---------------------------------------------------------------- selection
-_INTEGER: dict[Any, Any] = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
+_INTEGER: dict[Any, Any] = {
+    np.dtype(np.float32): np.dtype(np.int32),
+    np.dtype(np.float64): np.dtype(np.int64),
+}
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
@@ -96,45 +99,57 @@ neg = elementwise(
 def _power(a: Any, b: Any) -> Any:
     if getattr(a, "dtype", None) is not None and a.dtype.kind == "b":
         return np.power(a.astype(np.int64), b).astype(bool) if not is_number(b) else a**b
+    if is_number(b) and b == -0.5 and getattr(a, "dtype", _FLOAT).kind == "f":
+        return np.reciprocal(np.sqrt(a))  # NaN at -inf, as a ** 0.5 is; C's pow has 0
     return a**b
 
 
-def _power_in_base(a: Any, b: Any) -> Any:
-    """b a^(b-1), which is 0 (not 0 * inf) where b is 0."""
+def _known_power_slope(g: Any, a: Any, b: Any) -> Any:
+    """g * conj(b a^(b-1)) for a number b."""
+    if b == 0:
+        return zeros_like(g)
+    if b == 1:
+        return g
+    if b == 2:
+        return g * conj(a * 2)
+    return g * conj(b * (pow_(a, -0.5) if b == 0.5 else a ** (b - 1)))
+
+
+def _power_in_base(g: Any, a: Any, b: Any) -> Any:
+    """g * conj(b a^(b-1)); at b = 0 the 0 wins where a^-1 is no number to multiply with.
+
+    Elsewhere b = 0 is no exception: there the derivative of this by b, 1 / a, must not be lost.
+    """
     if is_number(b):
-        if b == 0:
-            return zeros_like(a)
-        if b == 1:
-            return 1.0
-        return a * 2 if b == 2 else b * a ** (b - 1)
-    return where(b == 0, 0, b * a ** where(b == 0, 1, b - 1))
+        return _known_power_slope(g, a, b)
+    power = a ** (b - 1)
+    size = abs_(power) if is_complex(power) else power
+    constant = logical_and(b == 0, logical_not(logical_and(size > 0, size < math.inf)))
+    return where(constant, 0, g * conj(b * power))
 
 
 def _power_in_exponent(a: Any, b: Any, out: Any) -> Any:
-    """a^b log a, which is 0 at a = 0 where b >= 0 (PyTorch's choice, and the limit for b > 0)."""
+    """a^b log a, which is 0 at a = 0 where b >= 0 (PyTorch's choice, and the limit for b > 0).
+
+    Second derivatives there are 0 for b > 1, and NaN for b <= 1, where there are none.
+    """
+    exponent = real(b) if is_complex(b) else b
     if is_number(a):
         if a == 0:
-            return where(_real(b) >= 0, 0, out * -math.inf)
-        return out * (np.log(complex(a)).item() if is_complex(out) or a < 0 else math.log(a))
+            return where(exponent >= 0, 0, where(exponent > 0, 0, out) * -math.inf)
+        if is_complex(out):
+            return out * np.log(complex(a)).item()
+        return out * (math.log(a) if a > 0 else math.nan)
     at_zero = a == 0
-    if is_number(b):
-        keep = at_zero if complex(b).real >= 0 else at_zero != at_zero
-    else:
-        keep = _and(at_zero, _real(b) >= 0)
-    return where(keep, 0, out * log(where(keep, 1, a)))
+    slope = out * log(where(logical_and(at_zero, exponent > 1), 1, a))
+    return where(logical_and(at_zero, exponent >= 0), 0, slope)
 
 
-def _real(value: Any) -> Any:
-    return real(value) if is_complex(value) else value
-
-
-def _and(a: Any, b: Any) -> Any:
-    return logical_and(a, b)
-
-
+_FLOAT = np.dtype(np.float64)
 pow_ = elementwise(
     "pow", _power, inputs=("a", "b"),
-    partials=dict(a=_power_in_base, b=_power_in_exponent),
+    partials=dict(b=_power_in_exponent), vjp=dict(a=_power_in_base),
+    jvp=dict(a=lambda t, a, b: conj(_power_in_base(conj(t), a, b))),
     emit=lambda ir, a, b: ir.power(a, b), reference="operator.pow", doc="a ** b",
 )  # fmt: skip
 square = elementwise(
@@ -151,21 +166,50 @@ _zero = dict(x=lambda g: zeros_like(g))
 _flat = dict(x=lambda t: zeros_like(t))
 fmod = elementwise(
     "fmod", np.fmod,
-    vjp=dict(a=lambda g: g, b=lambda g, a, b: -g * trunc(a / b)),
-    jvp=dict(a=lambda t: t, b=lambda t, a, b: -t * trunc(a / b)),
+    vjp=dict(a=lambda g: g, b=lambda g, a, b: -g * div_trunc(a, b)),
+    jvp=dict(a=lambda t: t, b=lambda t, a, b: -t * div_trunc(a, b)),
     doc="the remainder with the sign of a",
 )  # fmt: skip
 remainder = elementwise(
     "remainder", np.remainder,
-    vjp=dict(a=lambda g: g, b=lambda g, a, b: -g * floor(a / b)),
-    jvp=dict(a=lambda t: t, b=lambda t, a, b: -t * floor(a / b)),
+    vjp=dict(a=lambda g: g, b=lambda g, a, b: -g * div_floor(a, b)),
+    jvp=dict(a=lambda t: t, b=lambda t, a, b: -t * div_floor(a, b)),
     doc="the remainder with the sign of b",
 )  # fmt: skip
 floor_divide = elementwise("floor_divide", np.floor_divide, doc="the quotient rounded down")
+_zeros = dict(a=lambda g: zeros_like(g), b=lambda g: zeros_like(g))
+_flats = dict(a=lambda t: zeros_like(t), b=lambda t: zeros_like(t))
+div_floor = elementwise(
+    "div_floor", np.floor_divide, vjp=_zeros, jvp=_flats, node_name="DivBackward2",
+    doc="the quotient rounded down, constant between its steps",
+)  # fmt: skip
+
+
+def _div_trunc(a: Any, b: Any) -> Any:
+    return np.trunc(np.true_divide(a, b))
+
+
+div_trunc = elementwise(
+    "div_trunc", _div_trunc, vjp=_zeros, jvp=_flats, promotion="float",
+    node_name="DivBackward2", doc="the quotient rounded towards zero, constant between its steps",
+)  # fmt: skip
 
 # ---------------------------------------------------------------- rounding: zero derivative
-sign = elementwise("sign", np.sign, vjp=_zero, jvp=_flat, promotion=None,
-                   emit=lambda ir, x: ir.sign(x), doc="-1, 0 or 1")  # fmt: skip
+
+
+def _sign(x: Any) -> Any:
+    """-1, 0 or 1, and 0 for NaN, as in PyTorch."""
+    if x.dtype.kind != "f":
+        return np.sign(x)
+    if x.size > 4096:  # the same in half the time
+        return ((x > 0).view(np.int8) - (x < 0).view(np.int8)).astype(x.dtype)
+    out = np.asarray(np.sign(x))
+    out[out != out] = 0
+    return out
+
+
+sign = elementwise("sign", _sign, vjp=_zero, jvp=_flat, promotion=None,
+                   emit=lambda ir, x: ir.sign(x), doc="-1, 0 or 1; 0 for NaN")  # fmt: skip
 floor = elementwise("floor", np.floor, vjp=_zero, jvp=_flat,
                     promotion=None, emit=lambda ir, x: ir.floor(x), doc="rounded down")  # fmt: skip
 ceil = elementwise("ceil", np.ceil, vjp=_zero, jvp=_flat,
@@ -265,17 +309,35 @@ asinh = elementwise(
     "asinh", np.arcsinh, promotion="float", partials=dict(x=lambda x: rsqrt(x * x + 1)),
     doc="inverse hyperbolic sine",
 )  # fmt: skip
+
+
+def _acosh_slope(x: Any) -> Any:
+    """1 / sqrt(x^2 - 1), positive below -1 too; for complex x the branch of acosh."""
+    if is_complex(x):
+        return rsqrt(x - 1) * rsqrt(x + 1)
+    return rsqrt((x - 1) * (x + 1) + 0.0)  # the sum makes -0 (at -1) a 0
+
+
 acosh = elementwise(
     "acosh", np.arccosh, promotion="float",
-    partials=dict(x=lambda x: rsqrt(x - 1) * rsqrt(x + 1)), doc="inverse hyperbolic cosine",
+    partials=dict(x=lambda x: _acosh_slope(x)), doc="inverse hyperbolic cosine",
 )  # fmt: skip
 atanh = elementwise(
     "atanh", np.arctanh, promotion="float", partials=dict(x=lambda x: 1 / (1 - x * x)),
     doc="inverse hyperbolic tangent",
 )  # fmt: skip
+
+
+def _inverse_square(a: Any, b: Any) -> Any:
+    """1 / (a^2 + b^2), and 0 at the origin: the subgradient that PyTorch takes."""
+    square_ = a * a + b * b
+    return where(square_ == 0, 0, 1 / square_)
+
+
 atan2 = elementwise(
     "atan2", np.arctan2, promotion="float",
-    partials=dict(a=lambda a, b: b / (a * a + b * b), b=lambda a, b: -a / (a * a + b * b)),
+    partials=dict(a=lambda a, b: b * _inverse_square(a, b),
+                  b=lambda a, b: -a * _inverse_square(a, b)),
     doc="the angle of the point (b, a), in radians",
 )  # fmt: skip
 
@@ -300,7 +362,7 @@ sigmoid = elementwise(
 
 def _sgn(x: Any) -> Any:
     if x.dtype.kind != "c":
-        return np.sign(x)
+        return _sign(x)
     size = np.abs(x)
     return np.where(size == 0, 0, x / np.where(size == 0, 1, size)).astype(x.dtype)
 
@@ -352,8 +414,16 @@ complex_ = general(
     jvp=dict(a=lambda t: complex_(t, zeros_like(t)), b=lambda t: complex_(zeros_like(t), t)),
     batch="elementwise", broadcasts=True, doc="a + ib",
 )  # fmt: skip
+
+
+def _angle(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        return np.arctan2(x.imag, x.real)
+    return np.where(x < 0, math.pi, np.where(x != x, x, 0)).astype(x.dtype)  # -0.0 has angle 0
+
+
 angle = general(
-    "angle", lambda x: np.angle(x).astype(x.real.dtype),
+    "angle", _angle,
     vjp=dict(x=lambda g, x: g * _angle_direction(x) if is_complex(x) else zeros_like(g)),
     jvp=dict(x=lambda t, x: real(t * conj(_angle_direction(x))) if is_complex(x)
              else zeros_like(t)),
@@ -369,24 +439,25 @@ def _angle_direction(x: Any) -> Any:
 
 
 # ---------------------------------------------------------------- maxima
-def _half_at_ties(g: Any, wins: Any, ties: Any) -> Any:
-    return where(ties, g / 2, where(wins, g, 0))
+def _half_at_ties(g: Any, loses: Any, ties: Any) -> Any:
+    """All of g but to the loser; so beside NaN both get all of it, as in PyTorch."""
+    return where(ties, g / 2, where(loses, 0, g))
 
 
 maximum = elementwise(
     "maximum", np.maximum,
-    vjp=dict(a=lambda g, a, b: _half_at_ties(g, a > b, a == b),
-             b=lambda g, a, b: _half_at_ties(g, b > a, a == b)),
-    jvp=dict(a=lambda t, a, b: _half_at_ties(t, a > b, a == b),
-             b=lambda t, a, b: _half_at_ties(t, b > a, a == b)),
-    emit=lambda ir, a, b: ir.fmax(a, b), doc="the larger; ties share the gradient",
-)  # fmt: skip
-minimum = elementwise(
-    "minimum", np.minimum,
     vjp=dict(a=lambda g, a, b: _half_at_ties(g, a < b, a == b),
              b=lambda g, a, b: _half_at_ties(g, b < a, a == b)),
     jvp=dict(a=lambda t, a, b: _half_at_ties(t, a < b, a == b),
              b=lambda t, a, b: _half_at_ties(t, b < a, a == b)),
+    emit=lambda ir, a, b: ir.fmax(a, b), doc="the larger; ties share the gradient",
+)  # fmt: skip
+minimum = elementwise(
+    "minimum", np.minimum,
+    vjp=dict(a=lambda g, a, b: _half_at_ties(g, a > b, a == b),
+             b=lambda g, a, b: _half_at_ties(g, b > a, a == b)),
+    jvp=dict(a=lambda t, a, b: _half_at_ties(t, a > b, a == b),
+             b=lambda t, a, b: _half_at_ties(t, b > a, a == b)),
     emit=lambda ir, a, b: ir.fmin(a, b), doc="the smaller; ties share the gradient",
 )  # fmt: skip
 
@@ -421,6 +492,80 @@ clamp = elementwise(
     jvp=dict(x=lambda t, x, min, max: where(_inside(x, min, max), t, 0)),
     emit=lambda ir, x, *, min, max: ir.clamp(x, min, max),
     doc="x limited to [min, max]; the gradient passes at the bounds",
+)  # fmt: skip
+
+
+def _clamped(x: Any, low: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(x, low), high)
+
+
+at_least = elementwise(
+    "at_least", np.maximum, inputs=("x", "low"), node_name="ClampBackward0",
+    vjp=dict(x=lambda g, x, low: where(x >= low, g, 0), low=lambda g, x, low: where(x < low, g, 0)),
+    jvp=dict(x=lambda t, x, low: where(x >= low, t, 0), low=lambda t, x, low: where(x < low, t, 0)),
+    doc="x, or low where x is below it; at a tie the gradient goes to x",
+)  # fmt: skip
+at_most = elementwise(
+    "at_most", np.minimum, inputs=("x", "high"), node_name="ClampBackward0",
+    vjp=dict(x=lambda g, x, high: where(x <= high, g, 0),
+             high=lambda g, x, high: where(x > high, g, 0)),
+    jvp=dict(x=lambda t, x, high: where(x <= high, t, 0),
+             high=lambda t, x, high: where(x > high, t, 0)),
+    doc="x, or high where x is above it; at a tie the gradient goes to x",
+)  # fmt: skip
+
+
+def _within(g: Any, x: Any, low: Any, high: Any) -> Any:
+    return where(logical_and(x >= low, x <= high), g, 0)
+
+
+def _to_low(g: Any, x: Any, low: Any, high: Any) -> Any:
+    return where(logical_and(x < low, low < high), g, 0)
+
+
+def _to_high(g: Any, x: Any, low: Any, high: Any) -> Any:
+    return where(logical_or(x > high, low > high), g, 0)
+
+
+clamp_tensors = elementwise(
+    "clamp_tensors", _clamped, node_name="ClampBackward0",
+    vjp=dict(x=_within, low=_to_low, high=_to_high),
+    jvp=dict(x=lambda t, x, low, high: _within(t, x, low, high),
+             low=lambda t, x, low, high: _to_low(t, x, low, high),
+             high=lambda t, x, low, high: _to_high(t, x, low, high)),
+    doc="x limited to [low, high]; high where the bounds cross",
+)  # fmt: skip
+
+# ---------------------------------------------------------------- of two and three numbers
+hypot = elementwise(
+    "hypot", np.hypot, promotion="float",
+    vjp=dict(a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out)),
+    jvp=dict(a=lambda t, a, out: t * (a / out), b=lambda t, b, out: t * (b / out)),
+    doc="sqrt(a * a + b * b), without overflow",
+)  # fmt: skip
+logaddexp = elementwise(
+    "logaddexp", np.logaddexp, promotion="float",
+    vjp=dict(a=lambda g, a, b: g * sigmoid(a - b), b=lambda g, a, b: g * sigmoid(b - a)),
+    jvp=dict(a=lambda t, a, b: t * sigmoid(a - b), b=lambda t, a, b: t * sigmoid(b - a)),
+    doc="log(exp(a) + exp(b)), without overflow",
+)  # fmt: skip
+
+
+def _lerp(x: Any, end: Any, weight: Any) -> Any:
+    """From the nearer end, so that weight 1 gives `end` itself."""
+    step = end - x
+    if is_number(weight):
+        return x + weight * step if abs(weight) < 0.5 else end - step * (1 - weight)
+    return np.where(np.abs(weight) < 0.5, x + weight * step, end - step * (1 - weight))
+
+
+lerp = elementwise(
+    "lerp", _lerp,
+    vjp=dict(x=lambda g, weight: g * conj(1 - weight), end=lambda g, weight: g * conj(weight),
+             weight=lambda g, x, end: g * conj(end - x)),
+    jvp=dict(x=lambda t, weight: t * (1 - weight), end=lambda t, weight: t * weight,
+             weight=lambda t, x, end: t * (end - x)),
+    doc="x + weight * (end - x)",
 )  # fmt: skip
 
 # ---------------------------------------------------------------- comparisons and logic

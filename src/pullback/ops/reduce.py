@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from pullback.ops.broadcast import cast, is_complex, reshape, shape_of, sum_, unsum, zeros_like
-from pullback.ops.elementwise import abs_, exp, log, logical_and, pow_, real, sgn, sign, where
+from pullback.ops.elementwise import (
+    abs_,
+    exp,
+    log,
+    logical_and,
+    logical_or,
+    pow_,
+    real,
+    sgn,
+    sign,
+    where,
+)
 from pullback.ops.kinds import conj, general, linear
 from pullback.typing import Axes, Shape
 
@@ -103,33 +114,86 @@ prod = general(
 
 
 # ---------------------------------------------------------------- extremes
-def _among(x: Any, out: Any, axis: Axes, keepdims: bool) -> tuple[Any, Any]:
-    """Which elements are the extreme one, and how many (NaN counts as extreme)."""
-    o = restore(out, shape_of(x), axis, keepdims)
+def _among(x: Any, o: Any, axis: Axes) -> tuple[Any, Any]:
+    """Which elements are the chosen one `o` (or NaN, where it is), as 0 and 1, and how many."""
     hits = where(o != o, x != x, x == o)
     ones = where(hits, zeros_like(x) + 1, 0)
     return ones, sum_(ones, axis=axis, keepdims=True)
 
 
-def _extreme_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
-    ones, number = _among(x, out, axis, keepdims)
-    return ones * (restore(g, shape_of(x), axis, keepdims) / number)
+def _shared_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    shape = shape_of(x)
+    ones, number = _among(x, restore(out, shape, axis, keepdims), axis)
+    return ones * (restore(g, shape, axis, keepdims) / number)
 
 
-def _extreme_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
-    ones, number = _among(x, out, axis, keepdims)
+def _shared_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    ones, number = _among(x, restore(out, shape_of(x), axis, keepdims), axis)
     return sum_(t * ones / number, axis=axis, keepdims=keepdims)
 
 
+def _extreme_weights(x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    """The share of each element; NaN for all where one is NaN, which equals nothing."""
+    hits = x == restore(out, shape_of(x), axis, keepdims)
+    ones = where(hits, zeros_like(x) + 1, 0)
+    return ones / sum_(ones, axis=axis, keepdims=True)
+
+
+def _extreme_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    return restore(g, shape_of(x), axis, keepdims) * _extreme_weights(x, out, axis, keepdims)
+
+
+def _extreme_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
+    return sum_(t * _extreme_weights(x, out, axis, keepdims), axis=axis, keepdims=keepdims)
+
+
+def _amax(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    return _maximum_reduce(x, axis=axis, keepdims=keepdims)
+
+
+def _amin(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    return _minimum_reduce(x, axis=axis, keepdims=keepdims)
+
+
 amax = general(
-    "amax", lambda x, *, axis, keepdims: _maximum_reduce(x, axis=axis, keepdims=keepdims),
-    vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
+    "amax", _amax, vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
     doc="the largest element; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
 amin = general(
-    "amin", lambda x, *, axis, keepdims: _minimum_reduce(x, axis=axis, keepdims=keepdims),
-    vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
+    "amin", _amin, vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
     doc="the smallest element; ties share the gradient", **_REDUCTION,
+)  # fmt: skip
+# PyTorch's max(), min() and median() differ from amax and amin: where they give NaN, all elements
+# that are NaN share the gradient
+largest = general(
+    "largest", _amax, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    node_name="MaxBackward1", doc="the largest element; ties, or NaNs, share the gradient",
+    **_REDUCTION,
+)  # fmt: skip
+smallest = general(
+    "smallest", _amin, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    node_name="MinBackward1", doc="the smallest element; ties, or NaNs, share the gradient",
+    **_REDUCTION,
+)  # fmt: skip
+
+
+def _middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    if not axis:
+        return x.copy()
+    rest = [i for i in range(x.ndim) if i not in axis]
+    n = math.prod(x.shape[i] for i in axis)
+    rows = x.transpose(*rest, *axis).reshape(*(x.shape[i] for i in rest), n)
+    ordered = np.sort(rows, -1)  # NaN goes last
+    out = ordered[..., (n - 1) // 2]
+    if x.dtype.kind == "f":
+        out = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], out)
+    return out.reshape(kept_shape(x.shape, axis)) if keepdims else out
+
+
+middle = general(
+    "middle", _middle, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    node_name="MedianBackward0",
+    doc="the median (the lower of two); ties, or NaNs, share the gradient", **_REDUCTION,
 )  # fmt: skip
 
 
@@ -167,15 +231,16 @@ def _logsumexp(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     top = _maximum_reduce(x.real, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0).astype(x.real.dtype)
     total = np.log(_add_reduce(np.exp(x - top), axis=axis, keepdims=True)) + top
-    return total if keepdims else total.reshape(
-        tuple(n for i, n in enumerate(x.shape) if i not in axis)
+    return (
+        total
+        if keepdims
+        else total.reshape(tuple(n for i, n in enumerate(x.shape) if i not in axis))
     )
 
 
 def _weights(x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
-    """exp(x - out), which is 1 (not NaN) where both are the same infinity."""
-    o = restore(out, shape_of(x), axis, keepdims)
-    return exp(where(x == o, 0, x - o))
+    """exp(x - out); NaN where both are the same infinity, as in PyTorch."""
+    return exp(x - restore(out, shape_of(x), axis, keepdims))
 
 
 logsumexp = general(
@@ -281,12 +346,12 @@ def _norm_direction(x: Any, o: Any, p: float, axis: Axes) -> Any:
     if p == 2:
         return where(o == 0, 0, x / safe)
     if p in (math.inf, -math.inf):
-        size = abs_(x)
-        ones = where(size == o, zeros_like(size) + 1, 0)
-        return sgn(x) * (ones / sum_(ones, axis=axis, keepdims=True))
+        ones, number = _among(abs_(x), o, axis)
+        return sgn(x) * (ones / number)
     size = abs_(x)
     ratio = where(size == 0, 1, size) / safe
-    return where(logical_and(size != 0, o != 0), sgn(x) * ratio ** (p - 1), 0)
+    zero = logical_or(o == 0, logical_and(size == 0, o == o))  # a norm of NaN leaves no 0
+    return where(zero, 0, sgn(x) * ratio ** (p - 1))
 
 
 def _norm_back(g: Any, x: Any, out: Any, p: float, axis: Axes, keepdims: bool) -> Any:
@@ -355,5 +420,5 @@ cumprod = general(
 
 __all__ = [
     "all_", "amax", "amin", "any_", "argmax", "argmin", "cast", "cumprod", "cumsum", "log",
-    "logsumexp", "mean", "norm", "pow_", "prod", "sign", "std", "sum_", "var",
+    "largest", "logsumexp", "mean", "middle", "norm", "pow_", "prod", "sign", "smallest", "std", "sum_", "var",
 ]  # fmt: skip
