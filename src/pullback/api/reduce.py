@@ -389,7 +389,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 
 def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
-    """The middle element (of two the lower; ties share the gradient); along `dim`, its index too."""
+    """The middle element (of two the lower; ties share gradients); along `dim`, and its index."""
     x = arguments.tensor(input, "median")
     if dim is None:
         if not x._data.size:
