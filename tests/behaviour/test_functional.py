@@ -330,7 +330,6 @@ FORWARD = {"vectorize": True, "strategy": "forward-mode"}
 
 
 def test_forward_jacobian_equals_reverse() -> None:
-    pytest.importorskip("pullback.autograd.forward_ad")
     assert close(F.jacobian(cube, X, **FORWARD), F.jacobian(cube, X))
     found, want = F.jacobian(two, (X, Y), **FORWARD), F.jacobian(two, (X, Y))
     for k, i in itertools.product(range(2), range(2)):
@@ -342,7 +341,6 @@ def test_forward_jacobian_equals_reverse() -> None:
 
 
 def test_forward_over_reverse_hessian() -> None:
-    pytest.importorskip("pullback.autograd.forward_ad")
     outer = {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}
     assert close(F.hessian(total, X, **outer), torch.diag(6 * X))
     found, want = F.hessian(scalar, (X, Y), **outer), F.hessian(scalar, (X, Y))

@@ -111,6 +111,8 @@ def concrete(x: Tensor, what: str) -> Any:
     data = x._data
     if type(data) is np.ndarray:
         return data
+    if hasattr(data, "owner"):  # a dual: its primal is a value like any other
+        return concrete(data.primal, what)
     if type(data) is Batched and what in _UNDER_VMAP:
         raise TracingError(with_site(_UNDER_VMAP[what]))
     raise TracingError(

@@ -38,7 +38,7 @@ from pullback.eager.apply import apply, binary, mark_origin, unary
 from pullback.eager.batched import mapped_like
 from pullback.eager.inplace import detach_in_place
 from pullback.eager.node import Node
-from pullback.eager.tensor import Tensor, set_requires_grad, wrap
+from pullback.eager.tensor import Tensor, set_requires_grad, untangled, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, GraphError
 from pullback.ops import elementwise as ops
 from pullback.ops.movement import permute
@@ -49,8 +49,8 @@ _matmul_fast = linalg.matmul
 
 # ---------------------------------------------------------------- history
 def detach(self: Tensor) -> Tensor:
-    """The same memory without history: gradients do not flow back through it."""
-    out = wrap(self._data)
+    """The same memory without history: gradients do not flow back through it, nor tangents on."""
+    out = wrap(untangled(self._data))
     out._counter = self._counter if self._counter is not None else fresh_counter(self)
     if self._requires_grad:
         mark_origin(out, "detach")

@@ -8,6 +8,8 @@ import numpy as np
 
 from pullback.config import Defaults
 from pullback.core import printing
+from pullback.eager.apply import settled
+from pullback.eager.dual import Dual
 from pullback.eager.tensor import Tensor
 
 
@@ -23,15 +25,19 @@ STRIDED = Layout()
 
 def representation(self: Tensor, *, tensor_contents: Any = None) -> str:
     """The text of a tensor, as PyTorch prints it."""
-    data = self._data
+    data = settled(self)
+    tangent = None
+    if type(data) is Dual:
+        tangent, data = data.tangent, data.primal._data
     if type(data) is not np.ndarray:
-        return repr(data)
+        return repr(self._data)
     grad_fn = self.grad_fn
     return printing.tensor_text(
         data,
         requires_grad=self._requires_grad and grad_fn is None,
         grad_fn=None if grad_fn is None else type(grad_fn).__name__,
         default_dtype=Defaults.dtype,
+        tangent=None if tangent is None else repr(tangent),
     )
 
 

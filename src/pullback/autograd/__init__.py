@@ -17,16 +17,17 @@ from pullback.api.modes import (
 from pullback.eager.tensor import Tensor as Variable
 
 if TYPE_CHECKING:
-    from pullback.autograd import functional
+    from pullback.autograd import forward_ad, functional
     from pullback.autograd.gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
-    "Variable", "backward", "enable_grad", "functional", "grad", "gradcheck", "gradgradcheck",
-    "is_grad_enabled", "no_grad", "set_grad_enabled",
+    "Variable", "backward", "enable_grad", "forward_ad", "functional", "grad", "gradcheck",
+    "gradgradcheck", "is_grad_enabled", "no_grad", "set_grad_enabled",
 ]  # fmt: skip
 
 # what loads on first use: name -> (module, attribute; None for the module itself)
 _LAZY: dict[str, tuple[str, str | None]] = {
+    "forward_ad": ("pullback.autograd.forward_ad", None),
     "functional": ("pullback.autograd.functional", None),
     "gradcheck": ("pullback.autograd.gradcheck", "gradcheck"),
     "gradgradcheck": ("pullback.autograd.gradcheck", "gradgradcheck"),

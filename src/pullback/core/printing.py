@@ -205,6 +205,7 @@ def tensor_text(
     default_dtype: NumpyDtype = dtypes.FLOAT32,
     prefix: str = "tensor(",
     suffixes: Sequence[str] = (),
+    tangent: str | None = None,
 ) -> str:
     """`repr` of a tensor with these elements and this autograd state."""
     indent = len(prefix)
@@ -227,6 +228,8 @@ def tensor_text(
         notes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         notes.append("requires_grad=True")
+    if tangent is not None:
+        notes.append(f"tangent={tangent}")
     return _with_notes(prefix + body, notes, indent)
 
 

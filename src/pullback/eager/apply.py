@@ -310,14 +310,50 @@ def lift(args: tuple[Any, ...], payloads: list[Any], mask: int) -> tuple[list[An
     Their own history is then recorded by the calls that the transform makes on them, at their
     level; at this level they have none.
     """
-    levels = [level_of(p) for p in payloads]
-    top = max(levels)
     lifted = list(payloads)
+    for i, a in enumerate(args):
+        if isinstance(a, Tensor) and hasattr(a._data, "owner"):
+            lifted[i] = settled(a)
+    levels = [level_of(p) for p in lifted]
+    top = max(levels)
+    highest = lifted[levels.index(top)]
+    if hasattr(highest, "owner"):
+        return lift_into_dual(args, lifted, mask, highest)
     for i, (a, level) in enumerate(zip(args, levels, strict=True)):
         if isinstance(a, Tensor) and level < top:
             lifted[i] = a
             mask &= ~(1 << i)
     return lifted, mask
+
+
+def settled(tensor: Tensor) -> Any:
+    """The payload; that of a dual whose level has ended is its bare primal from now on."""
+    payload = tensor._data
+    while hasattr(payload, "owner") and not payload.level:
+        payload = tensor._data = payload.primal._data
+    return payload
+
+
+def lift_into_dual(
+    args: tuple[Any, ...], payloads: list[Any], mask: int, highest: Any
+) -> tuple[list[Any], int]:
+    """As `lift`, where the highest payload carries a tangent: the others have none.
+
+    A dual has the shape of what it is made of, so that the history of a Tensor of a lower level
+    counts at this one as well, unless it is no batch where the others are.
+    """
+    tapes: list[int] = [
+        p.tape_level if hasattr(p, "tape_level") else level_of(p) for p in payloads
+    ]
+    top = max(tapes)
+    for i, a in enumerate(args):
+        if not isinstance(a, Tensor):
+            continue
+        if level_of(payloads[i]) < highest.level:
+            payloads[i] = highest.constant(a)
+        if tapes[i] < top:
+            mask &= ~(1 << i)
+    return payloads, mask
 
 
 def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:

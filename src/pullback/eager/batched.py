@@ -24,18 +24,18 @@ from pullback.core.callsite import at, here, outside, resolve, with_site
 from pullback.core.dispatch import INTERPRETERS, register_interpreter
 from pullback.core.primitive import REGISTRY, Primitive
 from pullback.core.quiet import quiet
-from pullback.eager.apply import as_payload, level_of
+from pullback.eager.apply import as_payload, level_of, record
 from pullback.eager.inplace import apply_inplace
 from pullback.eager.tensor import Tensor, counter_of, wrap
 from pullback.eager.view import apply_chain, memory
 from pullback.errors import DimensionError, TracingError, UnsupportedError
 from pullback.ops.broadcast import broadcast_to, cast, reshape, shape_of
-from pullback.ops.movement import clone, permute, stack
+from pullback.ops.movement import alias, clone, permute, stack
 from pullback.ops.operators import Operators
 from pullback.typing import Params, Shape
 
 _NUMPY = os.path.dirname(np.__file__)
-_next_level = itertools.count(1).__next__
+next_level = itertools.count(1).__next__  # of forward mode too (eager/dual.py)
 
 
 class Level:
@@ -52,7 +52,7 @@ class Level:
 @contextlib.contextmanager
 def new_level(size: int, randomness: str = "error") -> Iterator[Level]:
     """A level above all that exist; the current one inside."""
-    level = Level(_next_level(), size, randomness)
+    level = Level(next_level(), size, randomness)
     token = LEVELS.set((*LEVELS.get(), level))
     try:
         yield level
@@ -70,8 +70,16 @@ def raised(tensor: Tensor) -> Tensor:
     a constant there, and its derivative for each example would be lost.
     """
     levels = LEVELS.get()
-    if not levels or level_of(tensor._data) >= levels[-1].number:
+    if not levels:
         return tensor
+    if level_of(tensor._data) >= levels[-1].number:
+        over = getattr(tensor._data, "over", None)  # a dual of the inside: its primal counts
+        if over is None:
+            return tensor
+        out = wrap(over(raised(tensor._data.primal)))
+        if tensor._requires_grad:
+            record(alias.plan(1, None, 1), (tensor,), [out._data], {}, (out,))
+        return out
     level = levels[-1]
     value = broadcast_to(tensor, shape=(level.size, *shape_of(tensor)))
     return wrap(Batched(value, level.number))

@@ -22,7 +22,7 @@ from pullback.config import MODE, NO_GRAD
 from pullback.core.callsite import at
 from pullback.core.quiet import quiet, silent_context
 from pullback.eager.node import LEAF, AccumulateGrad, Extras, Node
-from pullback.eager.tensor import Tensor, wrap, wrap_with_edge
+from pullback.eager.tensor import Tensor, untangled, wrap, wrap_with_edge
 from pullback.errors import GraphError
 from pullback.ops.broadcast import cast, sum_to
 
@@ -533,7 +533,7 @@ def accumulate(leaf: Tensor, g: Any, steal: bool, create: bool) -> None:
             return
         if old is None:
             if type(g) is not _ndarray:
-                leaf._grad = wrap(g)
+                leaf._grad = wrap(untangled(g))
                 return
             flags = g.flags
             if not (steal and flags.owndata and flags.c_contiguous and flags.writeable):
@@ -546,7 +546,7 @@ def accumulate(leaf: Tensor, g: Any, steal: bool, create: bool) -> None:
                     g = fresh
             leaf._grad = wrap(g)
         elif old._requires_grad or type(g) is not _ndarray or type(old._data) is not _ndarray:
-            leaf._grad = wrap(old._data + g)
+            leaf._grad = wrap(untangled(old._data + g))
         else:
             np.add(old._data, g, out=old._data)
             if old._counter is not None:

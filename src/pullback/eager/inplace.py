@@ -20,6 +20,9 @@ from pullback.ops.broadcast import zeros_like
 from pullback.ops.movement import clone
 from pullback.typing import Params
 
+# Called before values of a transform are written: forward mode gives the target a tangent.
+ADOPT: list[Any] = []
+
 
 def check_writable(target: Tensor, mask: int) -> None:
     """PyTorch's refusals; nothing has been touched yet."""
@@ -128,6 +131,9 @@ def apply_inplace(
         if isinstance(a, Tensor)
     )  # fmt: skip
     if special:
+        for adopt in ADOPT:
+            adopt(target, payloads)
+        payloads[0] = target._data
         payloads, mask = lift(args, payloads, mask)
         if payloads[0] is target:  # other operands belong to a transform that it has no part in
             raise not_shared(any(hasattr(p, "overwrite") for p in payloads))

@@ -205,7 +205,7 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory, without history and with a version counter of its own."""
-        return wrap(self._data)
+        return wrap(untangled(self._data))
 
     @data.setter
     def data(self, value: Tensor) -> None:
@@ -280,6 +280,13 @@ def wrap(payload: Any) -> Tensor:
 
 
 dispatch.WRAP = wrap
+
+
+def untangled(payload: Any) -> Any:
+    """The payload without the tangents that it carries."""
+    while type(payload) is not np.ndarray and hasattr(payload, "tangent"):
+        payload = payload.primal._data
+    return payload
 
 
 def wrap_with_edge(payload: Any, edge: tuple[Node, int]) -> Tensor:

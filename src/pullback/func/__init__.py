@@ -5,10 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from pullback.transforms.forward import jvp, linearize
 from pullback.transforms.grad import grad, grad_and_value
+from pullback.transforms.jacobian import hessian, jacfwd, jacrev
+from pullback.transforms.reverse import vjp
 from pullback.transforms.vmap import vmap
 
-__all__ = ["grad", "grad_and_value", "vmap"]
+__all__ = [
+    "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
+]
 
 # what goes beyond PyTorch and loads when first used (these need SciPy): name -> module
 _LAZY = {

@@ -7,12 +7,12 @@ own derivative is J.  Strict mode refuses what would otherwise be a silent zero.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pullback.api import forward
 from pullback.api.autograd import grad
 from pullback.api.modes import enable_grad
 from pullback.api.movement import stack
@@ -544,7 +544,6 @@ def _pushed(func: Callable[..., Any], xs: Tensors, tupled: bool) -> Any:
 
     Structures are PyTorch's: here, other than in reverse mode, lists where the inputs are a tuple.
     """
-    forward = forward_mode()
     seen: list[Any] = []
 
     def push(tangents: Tensors) -> Tensors:
@@ -573,11 +572,6 @@ def _pushed(func: Callable[..., Any], xs: Tensors, tupled: bool) -> Any:
     if not seen[0]:
         return blocks[0]
     return blocks if tupled else tuple(blocks)
-
-
-def forward_mode() -> Any:
-    """The module of dual numbers, loaded when first asked for."""
-    return importlib.import_module("pullback.autograd.forward_ad")
 
 
 def hessian(

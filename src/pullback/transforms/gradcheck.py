@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pullback.api import forward
 from pullback.api.autograd import grad
 from pullback.api.modes import enable_grad
 from pullback.core.callsite import here, with_site
@@ -28,7 +29,6 @@ from pullback.transforms.gradcheck_jacobians import (
     differentiable,
     failure,
     forward_columns,
-    forward_mode,
     is_complex,
     mismatch,
     numerical,
@@ -477,7 +477,6 @@ def check_batched_tangents(
     func: Function, inputs: tuple[Any, ...], positions: list[int]
 ) -> None:
     """Forward mode under `vmap` equals a loop."""
-    forward = forward_mode()
     for n, p in enumerate(positions):
         tangents = random_batch(inputs[p], np.random.default_rng(n))
 

@@ -8,12 +8,12 @@ for each element of the output.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from pullback.api import forward
 from pullback.api.autograd import grad
 from pullback.core.callsite import with_site
 from pullback.eager.tensor import Tensor, wrap
@@ -187,11 +187,6 @@ def check_repeats(g: Tensor | None, again: Tensor | None, i: int, nondet_tol: fl
 
 
 # ---------------------------------------------------------------- forward mode
-def forward_mode() -> Any:
-    """The module of dual numbers, loaded when first asked for."""
-    return importlib.import_module("pullback.autograd.forward_ad")
-
-
 def pushed(
     func: Function, inputs: Sequence[Any], tangents: dict[int, Tensor]
 ) -> list[Tensor]:
@@ -199,7 +194,6 @@ def pushed(
 
     tangents: by position in `inputs`.
     """
-    forward = forward_mode()
     with forward.dual_level():
         duals = [
             forward.make_dual(x, tangents[k]) if k in tangents else x

@@ -1,0 +1,404 @@
+"""The payload of forward mode (layer 3): a value together with its tangent.
+
+Primal and tangent are Tensors of the level below: what is done with them is recorded there, which
+is how a derivative of a tangent is had.  The Tensor around a `Dual` may be recorded too (forward
+over reverse): its node keeps Duals, and the gradients that its backward computes carry tangents.
+
+A level is one forward differentiation in progress; levels are numbered with those of `vmap`, so
+that the innermost transform always acts first and perturbations of two levels never mix.  When a
+level ends, its Duals lose their tangents and count as their primal values.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pullback.core.callsite import with_site
+from pullback.core.dispatch import register_interpreter
+from pullback.core.primitive import REGISTRY, Primitive, RuleSpec
+from pullback.eager import inplace
+from pullback.eager.apply import level_of, record
+from pullback.eager.batched import LEVELS, Batched, held, next_level
+from pullback.eager.tensor import Tensor, counter_of, wrap
+from pullback.eager.view import apply_chain, memory
+from pullback.errors import UnsupportedError
+from pullback.ops.broadcast import broadcast_to, cast, shape_of, zeros_like
+from pullback.ops.movement import alias
+from pullback.ops.operators import Operators
+from pullback.typing import Params, Shape
+
+
+class ForwardLevel:
+    """One forward differentiation in progress.
+
+    Its duals have more than one number where some are made inside a `vmap` that began later: each
+    number is above those of what the dual is made of.
+    """
+
+    __slots__ = ("number", "numbers", "members", "depth", "ended")
+
+    def __init__(self, depth: int = 0) -> None:
+        self.number = next_level()
+        self.numbers: dict[int, int] = {}  # above which level -> number
+        self.depth = depth  # among the levels that `dual_level` made
+        self.members: weakref.WeakSet[Dual] = weakref.WeakSet()
+        self.ended = False
+
+    def number_above(self, level: int) -> int:
+        """The number of duals that are made of values of `level`."""
+        if self.number > level:
+            return self.number
+        found = self.numbers.get(level)
+        if found is None:
+            found = self.numbers[level] = next_level()
+        return found
+
+    def end(self) -> None:
+        """Drop all tangents; primal values keep no history of their own."""
+        self.ended = True
+        for dual in list(self.members):
+            dual.tangent = None
+            if dual.primal._requires_grad:
+                dual.primal = wrap(dual.primal._data)
+
+
+FORWARD_LEVELS: contextvars.ContextVar[tuple[ForwardLevel, ...]] = contextvars.ContextVar(
+    "forward_levels", default=()
+)
+
+
+class Dual(Operators):
+    """A primal value and its tangent (None: zero), as a payload."""
+
+    __slots__ = ("primal", "tangent", "owner", "number", "__weakref__")
+
+    def __init__(
+        self, primal: Tensor, tangent: Tensor | None, owner: ForwardLevel, number: int
+    ) -> None:
+        self.primal = primal
+        self.tangent = tangent
+        self.owner = owner
+        self.number = number
+        owner.members.add(self)
+
+    @property
+    def level(self) -> int:
+        """The number of its level; 0 once that has ended."""
+        return 0 if self.owner.ended else self.number
+
+    @property
+    def value(self) -> Tensor:
+        """What holds the memory: the primal."""
+        return self.primal
+
+    @property
+    def tape_level(self) -> int:
+        """The innermost `vmap` that it belongs to; 0 for none."""
+        return tape_level(self.primal._data)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape."""
+        found: Shape = tuple(self.primal._data.shape)
+        return found
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy dtype."""
+        return self.primal._data.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(self.primal._data.size)
+
+    @property
+    def flags(self) -> Any:
+        """How the primal lies in memory."""
+        return self.primal._data.flags
+
+    @property
+    def strides(self) -> Any:
+        """Steps between elements of the primal, in bytes."""
+        return self.primal._data.strides
+
+    def over(self, primal: Tensor) -> Dual:
+        """Another primal of equal value with the same tangent."""
+        return Dual(primal, self.tangent, self.owner, self.number)
+
+    def constant(self, tensor: Tensor) -> Dual:
+        """A Tensor of a lower level, as one of this level without a tangent."""
+        return Dual(tensor, None, self.owner, self.number)
+
+    def overwrite(self, result: Any) -> None:
+        """Store a result, its tangent included, in the memory of both."""
+        replace = REGISTRY["replace"]
+        mine = type(result) is Dual and result.level == self.level and self.level
+        value = result.primal if mine else held(result)
+        if value._data.dtype != self.dtype:
+            value = cast(value, dtype=self.dtype)
+        tangent = result.tangent if mine else None
+        inplace.apply_inplace(replace, (self.primal, value), {})
+        if self.tangent is None:
+            if tangent is not None:  # nobody else shows this memory: see `adopt`
+                self.tangent = fitted(tangent, value) + 0
+            return
+        tangent = held(zeros_like(value)) if tangent is None else fitted(tangent, value)
+        inplace.apply_inplace(replace, (self.tangent, tangent), {})
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        return np.asarray(memory(self), *args, **options)
+
+    def reshape(self, shape: Any) -> Any:
+        """As of an array."""
+        return REGISTRY["reshape"](self, shape=tuple(shape))
+
+    def __bool__(self) -> bool:
+        return bool(self.primal)
+
+    def __repr__(self) -> str:
+        return f"Dual(level={self.level}, {self.primal!r}, tangent={self.tangent!r})"
+
+
+def tape_level(payload: Any) -> int:
+    """The innermost `vmap` that a payload belongs to; duals have the same shape at all levels."""
+    found = getattr(payload, "tape_level", None)
+    return level_of(payload) if found is None else int(found)
+
+
+def fitted(tangent: Tensor, primal: Any) -> Tensor:
+    """A tangent in the shape and dtype of its primal."""
+    if shape_of(tangent) != shape_of(primal):
+        tangent = broadcast_to(tangent, shape=shape_of(primal))
+    if tangent._data.dtype != primal._data.dtype:
+        tangent = cast(tangent, dtype=primal._data.dtype)
+    return tangent
+
+
+# ---------------------------------------------------------------- running a primitive
+def call_dual(primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
+    """Run a primitive on primals, and its derivative on tangents."""
+    args = tuple(a.primal._data if type(a) is Dual and not a.level else a for a in args)
+    duals = [a for a in args if type(a) is Dual]
+    if not duals:
+        return primitive(*args, **params)
+    top = max(duals, key=lambda d: d.number)
+    primals: list[Any] = []
+    tangents: list[Any] = []
+    for a in args:
+        mine = type(a) is Dual and a.number == top.number
+        # a view is made from the Tensor, which knows its base; so is what must be recorded
+        primals.append(a.primal if mine else a)
+        tangents.append(a.tangent if mine else None)
+    result = primitive(*primals, **params)
+    if isinstance(result, tuple):
+        outs = tuple(held(r) for r in result)
+        if all(t is None for t in tangents) or not primitive.differentiable:
+            found: Any = (None,) * len(outs)
+        else:
+            found = tangent_of(primitive, primals, tangents, params, outs)
+        return tuple(
+            Dual(
+                o, None if t is None or k in primitive.nondifferentiable else dressed(t, o),
+                top.owner, top.number,
+            )
+            for k, (o, t) in enumerate(zip(outs, found, strict=True))
+        )
+    out = held(result)
+    if out._data.dtype.kind not in "fc":
+        return out._data
+    tangent = None
+    if primitive.differentiable and any(t is not None for t in tangents):
+        tangent = tangent_of(primitive, primals, tangents, params, out)
+        if tangent is not None:
+            tangent = dressed(tangent, out)
+    return Dual(out, tangent, top.owner, top.number)
+
+
+def dressed(tangent: Any, out: Tensor) -> Tensor:
+    """The tangent that a rule gave, as that of `out`."""
+    return fitted(held(tangent), out)
+
+
+def tangent_of(
+    primitive: Primitive, primals: list[Any], tangents: list[Any], params: Params, out: Any
+) -> Any:
+    """The derivative along the tangents, by the primitive's jvp rule; None where it is zero."""
+    rule = primitive.jvp
+    if isinstance(rule, str):
+        return BY_KIND[rule](primitive, primals, tangents, params)
+    if isinstance(rule, dict):
+        return _by_input(primitive, rule, primals, tangents, params, out)
+    return rule(tangents, primals, params, out)
+
+
+def _linear(p: Primitive, primals: list[Any], tangents: list[Any], params: Params) -> Any:
+    """The map itself; inputs in which it is not linear (indices) stay as they are."""
+    moved = []
+    for i, (x, t) in enumerate(zip(primals, tangents, strict=True)):
+        if t is not None:
+            moved.append(t)
+        elif p.joint is not None or p.variadic or p.inputs[i] in p.vjps:
+            moved.append(zeros_like(x) if hasattr(x, "dtype") else 0)
+        else:
+            moved.append(x)
+    return p(*moved, **params)
+
+
+def _multilinear(p: Primitive, primals: list[Any], tangents: list[Any], params: Params) -> Any:
+    """The sum over the inputs, each in turn replaced by its tangent."""
+    total: Any = None
+    for i, t in enumerate(tangents):
+        if t is not None:
+            part = p(*primals[:i], t, *primals[i + 1 :], **params)
+            total = part if total is None else total + part
+    return total
+
+
+def _by_input(
+    p: Primitive, rules: dict[str, RuleSpec], primals: list[Any], tangents: list[Any],
+    params: Params, out: Any,
+) -> Any:  # fmt: skip
+    total: Any = None
+    for i, t in enumerate(tangents):
+        if t is None:
+            continue
+        spec = rules.get(p.inputs[0 if p.variadic else i])
+        if spec is None:
+            continue
+        values = [_named(p, n, primals, params, out) for n in spec.names]
+        part = spec.call(t, *values)
+        if part is not None:
+            total = part if total is None else total + part
+    return total
+
+
+def _named(p: Primitive, name: str, primals: list[Any], params: Params, out: Any) -> Any:
+    """What a rule names, as in `Plan`."""
+    if name in p.inputs:
+        return tuple(primals) if p.variadic else primals[p.inputs.index(name)]
+    if name in p.output_names:
+        return out if p.outputs == 1 else out[p.output_names.index(name)]
+    if name in params:
+        return params[name]
+    stem, _, suffix = name.rpartition("_")
+    if suffix == "shapes":
+        return tuple(shape_of(x) for x in primals)
+    value = primals[p.inputs.index(stem)]
+    return shape_of(value) if suffix == "shape" else value._data.dtype
+
+
+BY_KIND: dict[str, Callable[..., Any]] = {
+    "linear": _linear, "bilinear": _multilinear, "multilinear": _multilinear,
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- in and out of a level
+def make(primal: Tensor, tangent: Tensor, owner: ForwardLevel, tracked: bool = True) -> Tensor:
+    """A Tensor that carries a tangent, over the memory of `primal`.
+
+    With `tracked` it hangs on the graph of `primal`, so that a backward pass gives gradients that
+    carry tangents.
+    """
+    above = max(level_of(primal._data), level_of(tangent._data))
+    mapped = LEVELS.get()
+    if mapped:
+        above = max(above, mapped[-1].number)
+    payload = Dual(primal, tangent, owner, owner.number_above(above))
+    out = wrap(payload)
+    out._counter = counter_of(primal)
+    if tracked and primal._requires_grad:
+        plan = alias.plan(1, "ViewBackward0", 1)
+        record(plan, (primal,), [payload], {}, (out,))
+    return out
+
+
+def split(tensor: Tensor, owner: ForwardLevel) -> tuple[Tensor, Tensor | None]:
+    """The primal of a Tensor and its tangent at a level."""
+    payload = tensor._data
+    if type(payload) is Batched:
+        return split_batch(tensor, payload, owner)
+    if type(payload) is not Dual or not payload.level:
+        return tensor, None
+    primal, slope = split(payload.primal, owner)
+    direction, bend = (None, None) if payload.tangent is None else split(payload.tangent, owner)
+    if payload.owner is owner:  # twice where it was made outside of a `vmap` and used inside
+        if slope is None or direction is None:
+            return primal, direction if slope is None else slope
+        return primal, slope + direction
+    if slope is None and bend is None:
+        return tensor, None
+    value = wrap(Dual(primal, direction, payload.owner, payload.number))
+    base = held(zeros_like(primal)) if slope is None else slope
+    return value, wrap(Dual(base, bend, payload.owner, payload.number))
+
+
+def split_batch(
+    tensor: Tensor, payload: Batched, owner: ForwardLevel
+) -> tuple[Tensor, Tensor | None]:
+    """As `split`, of one example of a batch that carries tangents from outside the `vmap`."""
+    primal, tangent = split(payload.value, owner)
+    if tangent is None:
+        return tensor, None
+    if tensor._requires_grad:
+        raise UnsupportedError(
+            with_site(
+                "unpack_dual inside vmap of a tensor that requires grad, whose tangent comes from "
+                "outside of the vmap: open the dual level inside, or use func.jvp"
+            )
+        )
+    return wrap(Batched(primal, payload.level)), wrap(Batched(tangent, payload.level))
+
+
+def adopt(target: Tensor, payloads: list[Any]) -> None:
+    """Before a write of values with tangents: let the target, its base and all views have them."""
+    top: Dual | None = None
+    for p in payloads:
+        if type(p) is Dual and p.tangent is not None and (top is None or p.level > top.level):
+            top = p
+    if top is None or not top.level:
+        return
+    payload = target._data
+    if type(payload) is Dual and payload.level == top.level and payload.tangent is not None:
+        return
+    if tape_level(payload) < top.tape_level or level_of(payload) > top.level:
+        return  # refused by the caller
+    rare = target._rare
+    base = rare.base if rare is not None and rare.base is not None else target
+    if type(base._data) is Dual and base._data.level == top.level:
+        inner = base._data.primal
+    else:
+        inner = wrap(base._data)
+        inner._counter = counter_of(base)
+        inner._requires_grad, inner._edge = base._requires_grad, base._edge
+        if inner._requires_grad and base.is_leaf:
+            inner = base.detach()  # written under no_grad
+    slope = held(zeros_like(inner))
+    base._data = Dual(inner, slope, top.owner, top.number)
+    for reference in (base._rare.views if base._rare is not None else None) or ():
+        view = reference()
+        if view is not None and view._rare is not None:
+            chain = view._rare.chain
+            shown, moved = apply_chain(inner, chain), apply_chain(slope, chain)
+            view._data = Dual(shown, moved, top.owner, top.number)
+
+
+inplace.ADOPT.append(adopt)
+
+
+def rank(value: Dual) -> float:
+    """Its level; of an ended one just above what it stands for."""
+    return value.level or level_of(value.primal._data) + 0.05
+
+
+register_interpreter(Dual, rank, call_dual)
