@@ -51,6 +51,8 @@ def _explain_mm(args: list[Any], params: Any, error: Exception) -> Exception | N
 
 
 def _batch_mv(size: int, a: Any, b: Any) -> Any:
+    if a.ndim == 2:  # one product instead of many
+        return matmul(b, swap_axes(a, -1, -2))
     if b.ndim == 1:
         rows = mv(reshape(a, shape=(a.shape[0] * a.shape[1], a.shape[2])), b)
         return reshape(rows, shape=shape_of(a)[:-1])
@@ -71,12 +73,25 @@ def outer(a: Any, b: Any) -> Any:
     return reshape(a, shape=(*shape_of(a), 1)) * reshape(b, shape=(1, *shape_of(b)))
 
 
+def _batch_matmul(size: int, a: Any, b: Any, *, batched: tuple[bool, ...]) -> Any:
+    x, y = shape_of(a), shape_of(b)
+    if not batched[1] and len(x) == 3 and len(y) == 2:  # one tall product instead of many
+        rows = matmul(reshape(a, shape=(x[0] * x[1], x[2])), b)
+        return reshape(rows, shape=(*x[:2], y[1]))
+    missing = len(x) - batched[0] - (len(y) - batched[1])  # dims of one example
+    if missing > 0 and batched[1]:
+        b = reshape(b, shape=(y[0], *(1,) * missing, *y[1:]))
+    elif missing < 0 and batched[0]:
+        a = reshape(a, shape=(x[0], *(1,) * -missing, *x[1:]))
+    return matmul(a, b)
+
+
 matmul = Primitive(
     "matmul", np.matmul, kind="bilinear", inputs=("a", "b"),
     vjps={"a": RuleSpec(lambda g, b: g @ adjoint(b), ("b",)),
           "b": RuleSpec(lambda g, a: adjoint(a) @ g, ("a",))},
-    jvp="bilinear", batch="leading", broadcasts=True, explain=_explain_mm, node_name="MmBackward0",
-    doc="products of matrices (2-d or stacked)",
+    jvp="bilinear", batch=_batch_matmul, broadcasts=True, explain=_explain_mm,
+    node_name="MmBackward0", doc="products of matrices (2-d or stacked)",
 )  # fmt: skip
 
 
