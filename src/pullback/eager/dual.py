@@ -21,9 +21,10 @@ import numpy as np
 from pullback.core.callsite import with_site
 from pullback.core.dispatch import register_interpreter
 from pullback.core.primitive import REGISTRY, Primitive, RuleSpec
+from pullback.core.quiet import quiet
 from pullback.eager import inplace
 from pullback.eager.apply import level_of, record
-from pullback.eager.batched import LEVELS, Batched, held, next_level
+from pullback.eager.batched import LEVELS, Batched, bare, held, next_level
 from pullback.eager.tensor import Tensor, counter_of, wrap
 from pullback.eager.view import apply_chain, memory
 from pullback.errors import UnsupportedError
@@ -200,29 +201,46 @@ def call_dual(primitive: Primitive, args: tuple[Any, ...], params: Params) -> An
         # a view is made from the Tensor, which knows its base; so is what must be recorded
         primals.append(a.primal if mine else a)
         tangents.append(a.tangent if mine else None)
-    result = primitive(*primals, **params)
+    plain = primals if primitive.view else bare(primals)
+    if plain is not primals and all(t is None or is_plain(t) for t in tangents):
+        # on arrays only, with NumPy's warnings off for all of it
+        moved = [None if t is None else t._data for t in tangents]
+        result, found = quiet.run(derive, primitive, plain, moved, params)
+    else:
+        result, found = derive(primitive, primals, tangents, params)
     if isinstance(result, tuple):
-        outs = tuple(held(r) for r in result)
-        if all(t is None for t in tangents) or not primitive.differentiable:
-            found: Any = (None,) * len(outs)
-        else:
-            found = tangent_of(primitive, primals, tangents, params, outs)
         return tuple(
-            Dual(
-                o, None if t is None or k in primitive.nondifferentiable else dressed(t, o),
-                top.owner, top.number,
-            )
-            for k, (o, t) in enumerate(zip(outs, found, strict=True))
+            Dual(held(o), None if t is None else dressed(t, held(o)), top.owner, top.number)
+            for o, t in zip(result, found, strict=True)
         )
     out = held(result)
     if out._data.dtype.kind not in "fc":
         return out._data
-    tangent = None
+    return Dual(out, None if found is None else dressed(found, out), top.owner, top.number)
+
+
+def is_plain(tensor: Tensor) -> bool:
+    """Whether nothing but an array is behind it."""
+    return type(tensor._data) is np.ndarray and not tensor._requires_grad
+
+
+def derive(
+    primitive: Primitive, primals: list[Any], tangents: list[Any], params: Params
+) -> tuple[Any, Any]:
+    """The result on primals, and its tangent (None: zero); tuples for several outputs."""
+    result = primitive(*primals, **params)
+    if isinstance(result, tuple):
+        found: Any = (None,) * len(result)
+        if primitive.differentiable and any(t is not None for t in tangents):
+            slopes = tangent_of(primitive, primals, tangents, params, result)
+            if slopes is not None:
+                found = tuple(
+                    None if k in primitive.nondifferentiable else t for k, t in enumerate(slopes)
+                )
+        return result, found
     if primitive.differentiable and any(t is not None for t in tangents):
-        tangent = tangent_of(primitive, primals, tangents, params, out)
-        if tangent is not None:
-            tangent = dressed(tangent, out)
-    return Dual(out, tangent, top.owner, top.number)
+        return result, tangent_of(primitive, primals, tangents, params, result)
+    return result, None
 
 
 def dressed(tangent: Any, out: Tensor) -> Tensor:
@@ -295,7 +313,7 @@ def _named(p: Primitive, name: str, primals: list[Any], params: Params, out: Any
     if suffix == "shapes":
         return tuple(shape_of(x) for x in primals)
     value = primals[p.inputs.index(stem)]
-    return shape_of(value) if suffix == "shape" else value._data.dtype
+    return shape_of(value) if suffix == "shape" else getattr(value, "_data", value).dtype
 
 
 BY_KIND: dict[str, Callable[..., Any]] = {

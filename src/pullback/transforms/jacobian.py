@@ -96,7 +96,11 @@ def jacrev(
         def pulled(*cotangents: Tensor) -> Any:
             return pull(tree.unflatten(shape, list(cotangents)))
 
-        found = vmap(pulled, chunk_size=chunk_size)(*basis(outputs))
+        rows = basis(outputs)
+        if len(rows) == 1 and outputs[0].numel() == 1:  # one product needs no batch
+            found = tuple(g.unsqueeze(0) for g in pulled(rows[0].reshape(outputs[0].shape)))
+        else:
+            found = vmap(pulled, chunk_size=chunk_size)(*rows)
         blocks, start = [], 0
         for out in outputs:
             stop = start + math.prod(out.shape)
