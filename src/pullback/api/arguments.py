@@ -75,6 +75,13 @@ def operand(value: Any, function: str, argument: str = "other") -> Any:
     )
 
 
+def fits(shape: Shape, target: Shape) -> bool:
+    """Whether a value of that shape can be broadcast to the target."""
+    return len(shape) <= len(target) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
+    )
+
+
 def dim(value: Any, ndim: int, name: str = "dim") -> int:
     """One dimension as a non-negative axis."""
     if isinstance(value, bool):

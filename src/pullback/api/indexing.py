@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from pullback.api import arguments
+from pullback.api import arguments, data, keys
+from pullback.api.keys import Place
 from pullback.api.movement import expand
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply
@@ -15,335 +17,144 @@ from pullback.eager.view import memory
 from pullback.errors import (
     ArgumentRuntimeError,
     ArgumentTypeError,
-    ArgumentValueError,
     DimensionError,
+    DtypeError,
     UnsupportedError,
 )
 from pullback.ops import indexing as ops
 from pullback.ops.indexing import HOLE
 
-_BASIC = (int, slice, type(None), type(Ellipsis))
 
-
-# ---------------------------------------------------------------- reading keys
+# ---------------------------------------------------------------- reading
 def getitem(x: Tensor, key: Any) -> Tensor:
     """`x[key]`: a view for ints, slices, None and `...`; a copy with index arrays."""
     kind = type(key)
     if kind is int:
-        _check_int(key, 0, x._data.shape)
+        keys.check_int(key, 0, x._data.shape)
         return apply(ops.getitem, (x,), {"key": (key, Ellipsis)}, "SelectBackward0")
-    parts = key if kind is tuple else as_parts(key)
-    for part in parts:
-        if type(part) not in _BASIC:
-            return _general(x, parts)
-    return _basic(x, parts)
-
-
-def as_parts(key: Any) -> tuple[Any, ...]:
-    """The parts of a key; a short list that holds sequences or slices counts as a tuple."""
-    if isinstance(key, tuple):
-        return key
-    if isinstance(key, list) and len(key) < 32:
-        if any(k is None or isinstance(k, (Tensor, list, tuple, slice, type(Ellipsis)))
-               for k in key):  # fmt: skip
-            return tuple(key)
-    return (key,)
-
-
-def _basic(x: Tensor, key: tuple[Any, ...]) -> Tensor:
-    name = check_basic(key, x._data.shape)
-    # an Ellipsis makes NumPy give a view (not a scalar) for a full set of ints
-    full = key if Ellipsis in key else (*key, Ellipsis)
-    return apply(ops.getitem, (x,), {"key": full}, name)
-
-
-def check_basic(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
-    """Refuse what does not fit; the name of the last step, as PyTorch's chain of views has it."""
-    used = sum(1 for k in key if k is not None and k is not Ellipsis)
-    if used > len(shape):
-        raise DimensionError(
-            with_site(f"too many indices for tensor of dimension {len(shape)}")
-        )
-    name = "AliasBackward0"
-    axis = 0
-    for k in key:
-        if k is None:
-            name = "UnsqueezeBackward0"
-        elif k is Ellipsis:
-            axis += len(shape) - used
-        elif type(k) is slice:
-            if k.step is not None and k.step <= 0:
-                words = "step must be greater than zero" if k.step else "slice step cannot be zero"
-                raise ArgumentValueError(with_site(words))
-            if k.start is not None or k.stop is not None or k.step is not None:
-                name = "SliceBackward0"
-            axis += 1
-        else:
-            _check_int(k, axis, shape)
-            name = "SelectBackward0"
-            axis += 1
-    return name
-
-
-def _check_int(index: int, axis: int, shape: tuple[int, ...]) -> None:
-    if axis >= len(shape):
-        raise DimensionError(
-            with_site(
-                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
-                "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
-            )
-        )
-    n = shape[axis]
-    if not -n <= index < n:
-        raise DimensionError(
-            with_site(
-                f"index {index} is out of bounds for dimension {axis} with size {n}"
-            )
-        )
-
-
-def _python_index(part: Any) -> Any:
-    """A key part as an int, slice, None, Ellipsis, bool, or index Tensor."""
-    if isinstance(part, Tensor):
-        if part._data.dtype.kind in "iu" and part.ndim == 0 and type(part._data) is np.ndarray:
-            return int(part._data)  # an integer tensor without dims selects, as an int does
-        if part._data.dtype.kind not in "iub":
-            raise DimensionError(
-                with_site(
-                    "tensors used as indices must be long, int, byte or bool tensors: got "
-                    f"{part.dtype}"
-                )
-            )
-        return part
-    if isinstance(part, (bool, np.bool_)):
-        return wrap(np.asarray(bool(part)))
-    if isinstance(part, np.ndarray):
-        return wrap(part)
-    if isinstance(part, (list, tuple, range)):
-        array = np.array([_plain(p) for p in part])
-        return wrap(array.astype(np.int64) if not array.size else array)
-    if isinstance(part, slice):
-        ends = (part.start, part.stop, part.step)
-        return slice(*(None if v is None else _plain(v) for v in ends))
-    if part is None or part is Ellipsis:
-        return part
-    if hasattr(part, "__index__"):
-        return part.__index__()
-    raise ArgumentTypeError(
-        with_site(
-            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-            f"valid indices (got {type(part).__name__})"
-        )
-    )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return value._data.item() if value.ndim == 0 else value._data.tolist()
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    whole = hasattr(value, "__index__") and not isinstance(value, bool)
-    return value.__index__() if whole else value
-
-
-def analyse(x: Tensor, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Tensor, ...]]:
-    """A key as (template, index tensors); boolean masks become their positions."""
-    parts = [_python_index(p) for p in key]
-    dims = sum(
-        (p.ndim if p._data.dtype.kind == "b" else 1) if isinstance(p, Tensor) else 1
-        for p in parts
-        if p is not None and p is not Ellipsis
-    )
-    shape = x._data.shape
-    if dims > len(shape):
-        raise DimensionError(
-            with_site(f"too many indices for tensor of dimension {len(shape)}")
-        )
-    template: list[Any] = []
-    indices: list[Tensor] = []
-    axis = 0
-    for p in parts:
-        if isinstance(p, Tensor):
-            if p._data.dtype.kind == "b":
-                if type(p._data) is not np.ndarray:
-                    raise UnsupportedError(
-                        with_site(
-                            "vmap: indexing with a boolean mask has a dynamic shape, one that "
-                            "depends on data: use torch.where(mask, x, 0) instead"
-                        )
-                    )
-                if p.ndim == 0:
-                    raise UnsupportedError(
-                        with_site("a single bool inside a longer key: index with it alone")
-                    )
-                _check_mask(p._data, axis, shape)
-                for found in np.nonzero(p._data):
-                    template.append(HOLE)
-                    indices.append(wrap(found))
-                axis += p.ndim
-            else:
-                _check_range(p, axis, shape)
-                template.append(HOLE)
-                indices.append(p)
-                axis += 1
-            continue
-        template.append(p)
-        if p is Ellipsis:
-            axis += len(shape) - dims
-        elif p is not None:
-            if type(p) is int:
-                _check_int(p, axis, shape)
-            axis += 1
-    _check_broadcast(indices)
-    return tuple(template), tuple(indices)
-
-
-def single_bool(key: tuple[Any, ...]) -> Tensor | None:
-    """For a key that is one bool (a number or a 0-d tensor): which rows of x[None] it means."""
-    if len(key) != 1:
-        return None
-    k = key[0]
-    plain = k._data if isinstance(k, Tensor) else k
-    if isinstance(plain, (bool, np.bool_)) or (
-        isinstance(plain, np.ndarray) and plain.ndim == 0 and plain.dtype.kind == "b"
-    ):
-        return wrap(np.zeros(int(plain), np.int64))
-    return None
-
-
-def _check_mask(mask: Any, axis: int, shape: tuple[int, ...]) -> None:
-    for k, n in enumerate(mask.shape):
-        if shape[axis + k] != n:
-            raise DimensionError(
-                with_site(
-                    f"The shape of the mask {list(mask.shape)} at index {k} does not match the "
-                    f"shape of the indexed tensor {list(shape)} at index {axis + k}"
-                )
-            )
-
-
-def _check_range(index: Tensor, axis: int, shape: tuple[int, ...]) -> None:
-    data, n = memory(index), shape[axis]
-    if type(data) is not np.ndarray or not data.size:
-        return
-    low, high = int(data.min()), int(data.max())
-    if low < -n or high >= n:
-        raise DimensionError(
-            with_site(
-                f"index {high if high >= n else low} is out of bounds for dimension {axis} with "
-                f"size {n}"
-            )
-        )
-
-
-def _check_broadcast(indices: list[Tensor]) -> None:
-    try:
-        np.broadcast_shapes(*(i._data.shape for i in indices))
-    except ValueError:
-        raise DimensionError(
-            with_site(
-                "shape mismatch: indexing tensors could not be broadcast together with shapes "
-                + ", ".join(str(list(i.shape)) for i in indices)
-            )
-        ) from None
-
-
-def _general(x: Tensor, key: tuple[Any, ...]) -> Tensor:
-    rows = single_bool(key)
-    if rows is not None:
-        x, key = _basic(x, (None,)), (rows,)
-    template, indices = analyse(x, key)
-    if not indices:
-        return _basic(x, template)
-    x, template = _selected(x, template)
-    return apply(ops.INDEX[len(indices)], (x, *indices), {"template": template})
-
-
-def _selected(x: Tensor, template: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
-    """The basic parts of a key done first, as PyTorch does: what is left has whole slices only.
-
-    NumPy counts an int beside index arrays as one of them, which can move their dims to the front.
-    """
-    plain = tuple(slice(None) if isinstance(k, str) else k for k in template)
-    if any(k is not Ellipsis and k != slice(None) for k in plain):
-        x = _basic(x, plain)
-    used = sum(1 for k in template if k is not Ellipsis and not isinstance(k, int))
-    left: list[Any] = []
-    for k in template:
-        if k is Ellipsis:
-            left += [slice(None)] * (x.ndim - used)
-        elif not isinstance(k, int):
-            left.append(k if isinstance(k, str) else slice(None))
-    return x, tuple(left)
+    parts = (key,) if kind is slice else key if kind is tuple else keys.as_parts(key)
+    if keys.is_basic(parts):
+        return keys.basic(x, parts)
+    x, places = keys.split(x, parts)
+    if not places:
+        return x
+    x, places = keys.read_scalars(x, places)
+    return keys.elements(x, places) if places else x
 
 
 # ---------------------------------------------------------------- assignment
 def setitem(x: Tensor, key: Any, value: Any) -> None:
     """`x[key] = value`: in place, recorded, with value broadcast to the place."""
+    v = _value(x, value)
+    if key is False:
+        return
+    x, places = keys.split(x, (None,) if key is True else keys.as_parts(key))
+    if not places:
+        _assign(x, v)
+        return
+    _write(x, places, v, inplace=True)
+
+
+def _assign(target: Tensor, value: Tensor) -> None:
+    """value written into a view."""
     from pullback.api.inplace import copy_
+
+    v = _without_leading_ones(value, target.ndim)
+    if not arguments.fits(v._data.shape, target._data.shape):
+        expand(v, target._data.shape)  # which says what does not fit
+    copy_(target, v)
+
+
+def _without_leading_ones(value: Tensor, ndim: int) -> Tensor:
+    """Leading dims of size 1 are dropped from a value with more dims than its place."""
+    shape = value._data.shape
+    if len(shape) <= ndim:
+        return value
+    first = next((k for k, n in enumerate(shape) if n != 1), len(shape))
+    return value.reshape(shape[first:]) if first else value
+
+
+def _write(
+    x: Tensor, places: list[Place], value: Tensor, *, inplace: bool, accumulate: bool = False
+) -> Tensor:
+    """value written (or added) at index arrays: into x, or into a copy of it."""
     from pullback.eager.inplace import apply_inplace
 
-    parts = as_parts(key)
-    rows = single_bool(parts)
-    if rows is not None:
-        x, parts = _basic(x, (None,)), (rows,)
-    basic = all(type(p) in _BASIC for p in parts)
-    template, indices = (parts, ()) if basic else analyse(x, parts)
-    value = _value(x, value)
-    if not indices:
-        check_basic(template, x._data.shape)
-        target = _basic(x, template)
-        if isinstance(value, Tensor):
-            value = _squeezed(value, target)
-        copy_(target, value)
-        return
-    x, template = _selected(x, template)
-    shape = np.broadcast_shapes(*(i._data.shape for i in indices))
-    try:
-        # of the index arrays only the shapes matter here: inside vmap they have no elements
-        stand_ins = tuple(np.zeros(i._data.shape, np.int64) for i in indices)
-        place = ops.fill_template(template, stand_ins)
-        probe = np.broadcast_to(np.zeros((), bool), x._data.shape)[place].shape
-        np.broadcast_to(np.empty(value._data.shape, bool), probe)
-    except ValueError:
+    template, indices = keys.positions(x, places)
+    common = keys.common_shape(indices)
+    keys.refuse_empty_dims(x, template, common)
+    shape = keys.result_shape(x, template, common)
+    if inplace:
+        value = _without_leading_ones(value, len(shape))
+    if not arguments.fits(value._data.shape, shape):
         raise ArgumentRuntimeError(
             with_site(
                 f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast "
                 f"to indexing result of shape {list(shape)}"
             )
-        ) from None
+        )
+    if len(places) == 1 and keys.is_mask(places[0].array) and not accumulate:
+        value = _for_mask(x, places[0].array, value)
     if value._data.dtype != x._data.dtype:
-        value = value.to(x.dtype)
-    put = ops.PUT[len(indices), False]
-    apply_inplace(put, (x, value, *indices), {"template": template}, "IndexPutBackward0")
+        names = arguments.PYTORCH_NAMES
+        raise DtypeError(
+            with_site(
+                "Index put requires the source and destination dtypes match, got "
+                f"{names[x._data.dtype.name]} for the destination and "
+                f"{names[value._data.dtype.name]} for the source."
+            )
+        )
+    scalars = {not i.ndim for i in indices}
+    if len(scalars) == 2 and not keys.adjacent(template):
+        raise UnsupportedError(
+            with_site(
+                "vmap: writing at an index per example that stands apart from an index array: "
+                "select with the one, then write at the other"
+            )
+        )
+    indices = keys.within(x, template, indices, common)
+    put = ops.PUT[len(indices), accumulate]
+    params = {"template": template}
+    if inplace:
+        return apply_inplace(put, (x, value, *indices), params, "IndexPutBackward0")
+    return apply(put, (x, value, *indices), params)
 
 
-def _squeezed(value: Tensor, target: Tensor) -> Tensor:
-    """Leading dims of size 1 that the target lacks are dropped, as in PyTorch."""
-    extra = value.ndim - target.ndim
-    if extra > 0 and all(n == 1 for n in value._data.shape[:extra]):
-        return value.reshape(value._data.shape[extra:])
-    return value
+def _for_mask(x: Tensor, mask: Tensor, value: Tensor) -> Tensor:
+    """One value for a mask is converted, as `masked_fill` does."""
+    if math.prod(value._data.shape) != 1:
+        return value
+    if mask._data.dtype.kind != "b":
+        raise ArgumentRuntimeError(
+            with_site("masked_fill_ only supports boolean masks, but got mask with dtype unsigned "
+                      "char: use mask.bool()")
+        )  # fmt: skip
+    if value._data.dtype == x._data.dtype:
+        return value
+    if not value.requires_grad and type(value._data) is np.ndarray:
+        return wrap(data.fill_value(value.reshape(()), x._data.dtype))
+    return value.to(x.dtype)
 
 
 def _value(x: Tensor, value: Any) -> Tensor:
+    """What is assigned: a Tensor as it is, a number in the dtype of x."""
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (bool, int, float, complex, np.generic)):
-        if isinstance(value, complex) and x._data.dtype.kind != "c":
-            raise ArgumentTypeError(
-                with_site(f"can't assign a complex number to a {x.dtype} tensor")
+    if not isinstance(value, (bool, int, float, complex, np.integer)):
+        raise ArgumentTypeError(
+            with_site(
+                f"can't assign a {arguments.kind(value)} to a torch."
+                f"{arguments.PYTORCH_NAMES[x._data.dtype.name]}Tensor"
             )
-        with np.errstate(all="ignore"):
-            return wrap(np.asarray(value).astype(x._data.dtype))
-    if isinstance(value, np.ndarray):
-        return wrap(value)
-    raise ArgumentTypeError(
-        with_site(
-            f"can't assign a {type(value).__name__} to a "
-            f"{arguments.PYTORCH_NAMES[x._data.dtype.name]} tensor"
         )
-    )
+    if isinstance(value, (int, np.integer)) and not -(2**63) <= value < 2**63:
+        raise data.too_long()
+    if x._data.dtype == np.float16:  # which may become infinite here, unlike in `fill_`
+        if isinstance(value, complex) and value.imag:
+            raise data.overflow("double")
+        with np.errstate(over="ignore"):
+            return wrap(np.asarray(value.real).astype(np.float16))
+    return wrap(data.fill_value(value, x._data.dtype))
 
 
 # ---------------------------------------------------------------- along one dim
@@ -535,9 +346,10 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:  # noqa:
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Tensor:  # noqa: A002
     """input with `values` written (or added) at a tuple of index tensors."""
     x = arguments.tensor(input, "index_put")
-    template, found = analyse(x, tuple(indices))
-    put = ops.PUT[len(found), bool(accumulate)]
-    return apply(put, (x, _value(x, values), *found), {"template": template})
+    found = arguments.tensor_list(indices, "index_put", "indices")
+    v = arguments.tensor(values, "index_put", "values")
+    places = keys.consecutive(x, found)
+    return _write(x, places, v, inplace=False, accumulate=bool(accumulate))
 
 
 def masked_select(input: Any, mask: Any) -> Tensor:  # noqa: A002
@@ -552,9 +364,7 @@ def masked_select(input: Any, mask: Any) -> Tensor:  # noqa: A002
         )
     if not x.ndim:
         x, m = x.reshape(1), m.reshape(1)
-    template, indices = analyse(x, (m,))
-    return apply(ops.INDEX[len(indices)], (x, *indices), {"template": template},
-                 "MaskedSelectBackward0")  # fmt: skip
+    return keys.elements(x, keys.consecutive(x, (m,)), "MaskedSelectBackward0")
 
 
 def take(input: Any, index: Any) -> Tensor:  # noqa: A002
@@ -562,7 +372,7 @@ def take(input: Any, index: Any) -> Tensor:  # noqa: A002
     x = arguments.tensor(input, "take")
     flat = x.reshape(-1)
     i = arguments.tensor(index, "take", "index")
-    _check_range(i, 0, flat._data.shape)
+    keys.check_range(i, 0, flat._data.shape)
     return apply(ops.INDEX[1], (flat, i), {"template": (HOLE,)}, "TakeBackward0")
 
 
@@ -585,22 +395,6 @@ def select(input: Any, dim: int, index: int) -> Tensor:  # noqa: A002
     """The slice at `index` along dim, without it (a view)."""
     x = arguments.tensor(input, "select")
     a = arguments.dim(dim, x.ndim)
-    _check_int(index, a, x._data.shape)
+    keys.check_int(index, a, x._data.shape)
     return apply(ops.getitem, (x,), {"key": (slice(None),) * a + (index, Ellipsis)},
                  "SelectBackward0")  # fmt: skip
-
-
-def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:  # noqa: A002
-    """`length` slices from `start` along dim (a view)."""
-    x = arguments.tensor(input, "narrow")
-    a = arguments.dim(dim, x.ndim)
-    n = x._data.shape[a]
-    start = int(start) + (n if int(start) < 0 else 0)
-    if length < 0 or not 0 <= start <= n - length:
-        raise ArgumentRuntimeError(
-            with_site(
-                f"start ({start}) + length ({length}) exceeds dimension size ({n})."
-            )
-        )
-    key = (slice(None),) * a + (slice(start, start + length), Ellipsis)
-    return apply(ops.getitem, (x,), {"key": key}, "SliceBackward0")
