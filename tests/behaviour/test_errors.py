@@ -20,7 +20,7 @@ M = torch.ones(2, 3)
         (lambda: M[0, 0, 0], IndexError, "too many indices for tensor of dimension 2"),
         (lambda: torch.tensor(1.0)[0], IndexError, "invalid index of a 0-dim tensor"),
         (lambda: M["a"], TypeError, "only integers, slices"),
-        (lambda: M[1.5], TypeError, "only integers, slices"),
+        (lambda: M[1.5], IndexError, "only integers, slices"),
         (lambda: M[::-1], ValueError, "step must be greater than zero"),
         (lambda: M[[0, 5]], IndexError, "out of bounds"),
         (lambda: M[torch.tensor([True])], IndexError, "The shape of the mask"),
