@@ -205,6 +205,8 @@ def too_many(ndim: int, key: tuple[Any, ...] = ()) -> Exception:
             "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number"
         )
     elif not ndim and len(key) == 1 and type(key[0]) is slice:
+        if key[0].step == 0:  # Python's own rule comes first
+            check_step(key[0])
         text = "slice() cannot be applied to a 0-dim tensor."
     else:
         text = f"too many indices for tensor of dimension {ndim}"
