@@ -8,11 +8,11 @@ from typing import Any
 
 from pullback.core import dtypes, tree
 from pullback.core.callsite import with_site
-from pullback.eager.batched import held
 from pullback.eager.dual import ForwardLevel, make, split
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
 from pullback.ops.broadcast import zeros_like
+from pullback.transforms.inputs import with_aux
 
 
 def jvp(
@@ -38,10 +38,10 @@ def jvp(
         result = func(*tree.unflatten(structure, duals))
         aux: Any = None
         if has_aux:
-            result, aux = _with_aux(result, "jvp")
+            result, aux = with_aux(result, "jvp(f, primals, tangents)")
             aux = tree.map_leaves(lambda x: _primal(x, level), aux)
         outputs, shape = tree.flatten(result)
-        found = [_apart(out, level, strict, "jvp") for out in outputs]
+        found = [_apart(out, level, strict) for out in outputs]
     finally:
         level.end()
     output = tree.unflatten(shape, [p for p, _ in found])
@@ -112,26 +112,16 @@ def _matched(primals: Any, tangents: Any) -> tuple[list[Tensor], list[Tensor], t
     return values, slopes, structure
 
 
-def _with_aux(result: Any, name: str) -> tuple[Any, Any]:
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise ArgumentRuntimeError(
-            with_site(
-                f"{name}(f, ...): output of function f should be a tuple: (output, aux) if "
-                "has_aux is True")
-        )
-    return result
-
-
 def _primal(value: Any, level: ForwardLevel) -> Any:
     return split(value, level)[0] if isinstance(value, Tensor) else value
 
 
-def _apart(out: Any, level: ForwardLevel, strict: bool, name: str) -> tuple[Tensor, Tensor]:
+def _apart(out: Any, level: ForwardLevel, strict: bool) -> tuple[Tensor, Tensor]:
     """One output as its primal and its tangent."""
     if not isinstance(out, Tensor):
         raise ArgumentRuntimeError(
             with_site(
-                f"{name}(f, primals, tangents): Expected f to return only tensors, or nested "
+                "jvp(f, primals, tangents): Expected f to return only tensors, or nested "
                 f"containers of them; got {type(out).__name__}")
         )
     primal, tangent = split(out, level)
@@ -139,9 +129,8 @@ def _apart(out: Any, level: ForwardLevel, strict: bool, name: str) -> tuple[Tens
         if strict:
             raise ArgumentRuntimeError(
                 with_site(
-                    f"{name}(f, primals, tangents, strict=True): The output of f is independent "
+                    "jvp(f, primals, tangents, strict=True): The output of f is independent "
                     "of the inputs. This is not allowed with strict=True.")
             )
-        zero = zeros_like(primal)
-        tangent = held(zero) if isinstance(zero, Tensor) else wrap(zero)
+        tangent = wrap(zeros_like(primal))
     return primal, tangent
