@@ -1,7 +1,8 @@
-"""`func.grad`, `grad_and_value` and `vjp`: arguments, structures, what comes out and its history."""
+"""`func.grad`, `grad_and_value`, `vjp`: arguments, structures, what comes out, its history."""
 
 import re
 
+import numpy as np
 import pytest
 
 import pullback as torch
@@ -77,7 +78,7 @@ def test_negative_argnums_and_structures():
 
 
 def test_values_and_aux_carry_outer_tangents():
-    """A value that leaves the inner transform still depends on what the outer one differentiates."""
+    """A value that leaves the inner transform depends on what the outer one differentiates."""
 
     def value(a):
         return func.grad_and_value(lambda b: (b**3).sum())(a)[1]
@@ -119,3 +120,131 @@ def test_a_change_of_the_output_is_seen_by_the_pullback():
     out.zero_()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         pull(y)
+
+
+# ---------------------------------------------------------------- writes in place
+def _filled(t):
+    out = torch.zeros(3)
+    out[1] = t[0] * t[1]
+    out[0] += t[1] ** 2
+    return out
+
+
+def _filled_pure(t):
+    return torch.stack([t[1] ** 2, t[0] * t[1], torch.zeros_like(t[0])])
+
+
+def _view_first(t):
+    out = torch.empty(2, 2)
+    row, corner = out[0], out[1:, 1:]
+    out.copy_(torch.ones(2, 2))
+    row.mul_(t)
+    corner.add_(t.prod())
+    row[:1].mul_(t[1])
+    return out.reshape(-1)
+
+
+def _view_first_pure(t):
+    one = torch.ones_like(t[0])
+    return torch.stack([t[0] * t[1], t[1], one, one + t.prod()])
+
+
+def _like(t):
+    out = torch.zeros_like(t)
+    out.copy_(t * t)
+    out[0].mul_(t[1])
+    return out
+
+
+def _like_pure(t):
+    return torch.stack([t[0] ** 2 * t[1], t[1] ** 2])
+
+
+def _accumulated(t):
+    out = t * 1
+    for k in range(2):
+        out *= 1 + t[k]
+    out += t
+    out[:1] *= t[1]
+    return out
+
+
+def _accumulated_pure(t):
+    out = t * (1 + t[0]) * (1 + t[1]) + t
+    return out * torch.stack([t[1], torch.ones_like(t[0])])
+
+
+WRITERS = [
+    (_filled, _filled_pure), (_view_first, _view_first_pure), (_like, _like_pure),
+    (_accumulated, _accumulated_pure),
+]  # fmt: skip
+POINTS = torch.tensor([[0.5, 2.0], [1.5, -1.0], [3.0, 0.25]], dtype=torch.float64)
+
+
+def _square(f):
+    return lambda t: (f(t) ** 2).sum()
+
+
+COMPOSITIONS = {
+    "vmap": lambda f: func.vmap(f)(POINTS),
+    "jacfwd": lambda f: func.jacfwd(f)(POINTS[0]),
+    "jacrev": lambda f: func.jacrev(f)(POINTS[0]),
+    "hessian": lambda f: func.hessian(_square(f))(POINTS[0]),
+    "forward twice": lambda f: func.jacfwd(func.jacfwd(_square(f)))(POINTS[0]),
+    "reverse twice": lambda f: func.jacrev(func.jacrev(_square(f)))(POINTS[0]),
+    "reverse over forward": lambda f: func.jacrev(func.jacfwd(_square(f)))(POINTS[0]),
+    "jvp in vmap": lambda f: func.vmap(lambda t: func.jvp(f, (t,), (POINTS[1],))[1])(POINTS),
+    "grad in vmap": lambda f: func.vmap(func.grad(_square(f)))(POINTS),
+    "hessian in vmap": lambda f: func.vmap(func.hessian(_square(f)))(POINTS),
+    "vmap in grad": lambda f: func.grad(lambda p: (func.vmap(f)(p) ** 2).sum())(POINTS),
+    "vmap in jvp": lambda f: func.jvp(func.vmap(f), (POINTS,), (POINTS + 1,))[1],
+    "vmap in hessian": lambda f: func.hessian(lambda p: (func.vmap(f)(p) ** 2).sum())(POINTS),
+    "vmap in vmap": lambda f: func.vmap(func.vmap(f))(torch.stack([POINTS, POINTS + 1])),
+    "linearize": lambda f: func.linearize(f, POINTS[0])[1](POINTS[1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPOSITIONS)
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda pair: pair[0].__name__)
+def test_writes_in_place_under_transforms(name, writer):
+    """Index assignment, copy_ and arithmetic in place, also through views made before the write."""
+    previous = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        found, expected = (COMPOSITIONS[name](f) for f in writer)
+    finally:
+        torch.set_default_dtype(previous)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12)
+
+
+def test_a_captured_tensor_is_not_written_by_one_example():
+    outside = torch.zeros(2)
+
+    def write(t):
+        outside.add_(t)
+        return outside
+
+    for call in (
+        lambda: func.vmap(write)(torch.stack([x, y])),
+        lambda: func.vmap(lambda t: func.jvp(write, (t,), (y,)))(torch.stack([x, y])),
+        lambda: func.vmap(lambda t: func.vmap(lambda s: write(t * s))(x))(torch.stack([x, y])),
+    ):
+        with pytest.raises(RuntimeError, match="vmap: inplace arithmetic"):
+            call()
+        assert outside.equal(torch.zeros(2))
+
+
+def test_made_between_two_vmaps_it_belongs_to_the_outer():
+    def per_row(row):
+        out = torch.zeros(2)
+        out += row  # mapped by the outer one: allowed
+
+        def per_element(e):
+            with pytest.raises(RuntimeError, match="vmap: inplace arithmetic"):
+                out.mul_(e)
+            return e
+
+        func.vmap(per_element)(row)
+        return out
+
+    assert func.vmap(per_row)(torch.stack([x, y])).equal(torch.stack([x, y]))

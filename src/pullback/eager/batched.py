@@ -24,10 +24,10 @@ from pullback.core.callsite import at, here, outside, resolve, with_site
 from pullback.core.dispatch import INTERPRETERS, register_interpreter
 from pullback.core.primitive import REGISTRY, Primitive
 from pullback.core.quiet import quiet
-from pullback.eager.apply import as_payload, level_of, record
-from pullback.eager.inplace import apply_inplace
+from pullback.eager.apply import as_payload, level_of, record, tape_level
+from pullback.eager.inplace import ADOPT, apply_inplace
 from pullback.eager.tensor import Tensor, counter_of, wrap
-from pullback.eager.view import apply_chain, memory
+from pullback.eager.view import apply_chain, family, memory
 from pullback.errors import DimensionError, TracingError, UnsupportedError
 from pullback.ops.broadcast import broadcast_to, cast, reshape, shape_of
 from pullback.ops.movement import alias, clone, permute, stack
@@ -381,17 +381,51 @@ def unbatch(result: Tensor, level: Level, dim: int) -> Tensor:
     return permute(out, perm=tuple(perm))
 
 
-def mapped_like(source: Tensor, tensor: Tensor) -> Tensor:
-    """A fresh tensor, as one of each example of every `vmap` in which `source` is mapped.
+def mapped_like(source: Any, tensor: Tensor) -> Tensor:
+    """A tensor as one of each example of every `vmap` in which `source` is mapped.
 
     What `zeros_like(x)` makes can then be written to, with values that differ between examples.
+    The tensor itself where it is mapped in all of them; otherwise a copy.
+    source: a Tensor or a payload; of a dual its primal counts.
     """
-    payload = source._data
+    payload = getattr(source, "_data", source)
     if type(payload) is not Batched:
-        return tensor
+        inner = getattr(payload, "primal", None)
+        return tensor if inner is None else mapped_like(inner, tensor)
+    mine = tensor._data
+    if hasattr(mine, "over") and mine.level > payload.level:  # a dual of the inside
+        value = mapped_like(payload, mine.primal)
+        return tensor if value is mine.primal else wrap(mine.over(value))
+    if type(mine) is Batched and mine.level >= payload.level:
+        rest = payload.value if mine.level == payload.level else payload
+        value = mapped_like(rest, mine.value)
+        return tensor if value is mine.value else wrap(Batched(value, mine.level))
     shape = (payload.batch_size, *shape_of(tensor))
-    value = mapped_like(payload.value, clone(broadcast_to(tensor, shape=shape)))
+    value = mapped_like(payload.value, held(clone(broadcast_to(tensor, shape=shape))))
     return wrap(Batched(value, payload.level))
+
+
+def widen(target: Tensor, payloads: list[Any]) -> None:
+    """Before a write: what a constructor made inside a `vmap` may differ between its examples.
+
+    Such a tensor, its base and all views become batches where what is written is one.  PyTorch
+    refuses the write.
+    """
+    base, views = family(target)
+    if base._rare is None or not base._rare.born or base._requires_grad:
+        return
+    if max(map(tape_level, payloads)) > base._rare.born:
+        return  # mapped by a `vmap` that began later: refused by the caller
+    wide = base
+    for p in payloads:
+        wide = mapped_like(p, wide)
+    if wide is not base:
+        base._data = wide._data
+        for view in views:
+            view._data = apply_chain(wide, view._rare.chain)._data  # type: ignore[union-attr]
+
+
+ADOPT.append(widen)
 
 
 def by_example(x: Tensor, find: Callable[[Any, int], Any], axis: int) -> Tensor:

@@ -23,11 +23,11 @@ from pullback.core.dispatch import register_interpreter
 from pullback.core.primitive import REGISTRY, Primitive, RuleSpec
 from pullback.core.quiet import quiet
 from pullback.eager import inplace
-from pullback.eager.apply import level_of, record
-from pullback.eager.batched import LEVELS, Batched, bare, held, next_level
+from pullback.eager.apply import level_of, record, tape_level
+from pullback.eager.batched import LEVELS, Batched, bare, held, mapped_like, next_level
 from pullback.eager.tensor import Tensor, counter_of, wrap
-from pullback.eager.view import apply_chain, memory
-from pullback.errors import UnsupportedError
+from pullback.eager.view import apply_chain, family, memory
+from pullback.errors import ArgumentRuntimeError, UnsupportedError
 from pullback.ops.broadcast import broadcast_to, cast, shape_of, zeros_like
 from pullback.ops.movement import alias
 from pullback.ops.operators import Operators
@@ -171,12 +171,6 @@ class Dual(Operators):
         return f"Dual(level={self.level}, {self.primal!r}, tangent={self.tangent!r})"
 
 
-def tape_level(payload: Any) -> int:
-    """The innermost `vmap` that a payload belongs to; duals have the same shape at all levels."""
-    found = getattr(payload, "tape_level", None)
-    return level_of(payload) if found is None else int(found)
-
-
 def fitted(tangent: Tensor, primal: Any) -> Tensor:
     """A tangent in the shape and dtype of its primal."""
     if shape_of(tangent) != shape_of(primal):
@@ -209,14 +203,8 @@ def call_dual(primitive: Primitive, args: tuple[Any, ...], params: Params) -> An
     else:
         result, found = derive(primitive, primals, tangents, params)
     if isinstance(result, tuple):
-        return tuple(
-            Dual(held(o), None if t is None else dressed(t, held(o)), top.owner, top.number)
-            for o, t in zip(result, found, strict=True)
-        )
-    out = held(result)
-    if out._data.dtype.kind not in "fc":
-        return out._data
-    return Dual(out, None if found is None else dressed(found, out), top.owner, top.number)
+        return tuple(dressed(o, t, top) for o, t in zip(result, found, strict=True))
+    return dressed(result, found, top)
 
 
 def is_plain(tensor: Tensor) -> bool:
@@ -243,9 +231,13 @@ def derive(
     return result, None
 
 
-def dressed(tangent: Any, out: Tensor) -> Tensor:
-    """The tangent that a rule gave, as that of `out`."""
-    return fitted(held(tangent), out)
+def dressed(result: Any, found: Any, level: Dual) -> Any:
+    """A result with the tangent that a rule gave; integers have none."""
+    out = held(result)
+    if out._data.dtype.kind not in "fc":
+        return out._data
+    tangent = None if found is None else fitted(held(found), out)
+    return Dual(out, tangent, level.owner, level.number)
 
 
 def tangent_of(
@@ -322,6 +314,19 @@ BY_KIND: dict[str, Callable[..., Any]] = {
 
 
 # ---------------------------------------------------------------- in and out of a level
+def check_shapes(primal: Tensor, tangent: Tensor) -> None:
+    """A tangent has the shape of its primal; else RuntimeError."""
+    if primal._data.shape != tangent._data.shape:
+        raise ArgumentRuntimeError(
+            with_site(
+                "Trying to set a forward gradient that has a different size than that of the "
+                f"original Tensor, this is not supported. Tensor is of size {list(primal.shape)} "
+                f"while the given forward gradient is of size {list(tangent.shape)}.",
+                3,
+            )
+        )
+
+
 def make(primal: Tensor, tangent: Tensor, owner: ForwardLevel, tracked: bool = True) -> Tensor:
     """A Tensor that carries a tangent, over the memory of `primal`.
 
@@ -379,36 +384,39 @@ def split_batch(
 
 
 def adopt(target: Tensor, payloads: list[Any]) -> None:
-    """Before a write of values with tangents: let the target, its base and all views have them."""
+    """Before a write: let the target, its base and all views have tangents that can hold it.
+
+    A tangent of theirs becomes a batch where what is written differs between examples.
+    """
     top: Dual | None = None
     for p in payloads:
         if type(p) is Dual and p.tangent is not None and (top is None or p.level > top.level):
             top = p
     if top is None or not top.level:
         return
-    payload = target._data
-    if type(payload) is Dual and payload.level == top.level and payload.tangent is not None:
-        return
-    if tape_level(payload) < top.tape_level or level_of(payload) > top.level:
+    if tape_level(payloads[0]) < top.tape_level or level_of(payloads[0]) > top.level:
         return  # refused by the caller
-    rare = target._rare
-    base = rare.base if rare is not None and rare.base is not None else target
+    base, views = family(target)
+    slope: Tensor | None = None
     if type(base._data) is Dual and base._data.level == top.level:
-        inner = base._data.primal
+        inner, slope = base._data.primal, base._data.tangent
     else:
         inner = wrap(base._data)
         inner._counter = counter_of(base)
-        inner._requires_grad, inner._edge = base._requires_grad, base._edge
-        if inner._requires_grad and base.is_leaf:
-            inner = base.detach()  # written under no_grad
-    slope = held(zeros_like(inner))
-    base._data = Dual(inner, slope, top.owner, top.number)
-    for reference in (base._rare.views if base._rare is not None else None) or ():
-        view = reference()
-        if view is not None and view._rare is not None:
-            chain = view._rare.chain
-            shown, moved = apply_chain(inner, chain), apply_chain(slope, chain)
-            view._data = Dual(shown, moved, top.owner, top.number)
+        if not base.is_leaf:  # a leaf is written under no_grad
+            inner._requires_grad, inner._edge = base._requires_grad, base._edge
+    wide = wrap(zeros_like(inner)) if slope is None else slope
+    for p in payloads:
+        mine = type(p) is Dual and p.level == top.level
+        for source in (p.primal, p.tangent) if mine else (p,):
+            wide = mapped_like(source, wide)
+    if wide is slope:
+        return
+    base._data = Dual(inner, wide, top.owner, top.number)
+    for view in views:
+        chain = view._rare.chain  # type: ignore[union-attr]
+        shown, moved = apply_chain(inner, chain), apply_chain(wide, chain)
+        view._data = Dual(shown, moved, top.owner, top.number)
 
 
 inplace.ADOPT.append(adopt)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pullback.core import dtypes, tree
 from pullback.core.callsite import with_site
-from pullback.eager.dual import ForwardLevel, make, split
+from pullback.eager.dual import ForwardLevel, check_shapes, make, split
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
 from pullback.ops.broadcast import zeros_like
@@ -102,13 +102,7 @@ def _matched(primals: Any, tangents: Any) -> tuple[list[Tensor], list[Tensor], t
                         f"jvp(f, primals, tangents): Expected {name} to be floating point or "
                         f"complex, but got: {x.dtype} for entry {i}")
                 )
-        if p._data.shape != t._data.shape:
-            raise ArgumentRuntimeError(
-                with_site(
-                    "Trying to set a forward gradient that has a different size than that of the "
-                    f"original Tensor, this is not supported. Tensor is of size {list(p.shape)} "
-                    f"while the given forward gradient is of size {list(t.shape)}.")
-            )
+        check_shapes(p, t)
     return values, slopes, structure
 
 
