@@ -24,7 +24,7 @@ from pullback.core.primitive import REGISTRY, Primitive, RuleSpec
 from pullback.core.quiet import quiet
 from pullback.eager import inplace
 from pullback.eager.apply import level_of, record, tape_level
-from pullback.eager.batched import LEVELS, Batched, bare, held, mapped_like, next_level
+from pullback.eager.batched import LEVELS, Batched, Shared, bare, held, mapped_like, next_level
 from pullback.eager.tensor import Tensor, counter_of, wrap
 from pullback.eager.view import apply_chain, family, memory
 from pullback.errors import ArgumentRuntimeError, UnsupportedError
@@ -349,7 +349,7 @@ def make(primal: Tensor, tangent: Tensor, owner: ForwardLevel, tracked: bool = T
 def split(tensor: Tensor, owner: ForwardLevel) -> tuple[Tensor, Tensor | None]:
     """The primal of a Tensor and its tangent at a level."""
     payload = tensor._data
-    if type(payload) is Batched:
+    if type(payload) is Batched or type(payload) is Shared:
         return split_batch(tensor, payload, owner)
     if type(payload) is not Dual or not payload.level:
         return tensor, None
@@ -367,7 +367,7 @@ def split(tensor: Tensor, owner: ForwardLevel) -> tuple[Tensor, Tensor | None]:
 
 
 def split_batch(
-    tensor: Tensor, payload: Batched, owner: ForwardLevel
+    tensor: Tensor, payload: Batched | Shared, owner: ForwardLevel
 ) -> tuple[Tensor, Tensor | None]:
     """As `split`, of one example of a batch that carries tangents from outside the `vmap`."""
     primal, tangent = split(payload.value, owner)
@@ -380,7 +380,8 @@ def split_batch(
                 "outside of the vmap: open the dual level inside, or use func.jvp"
             )
         )
-    return wrap(Batched(primal, payload.level)), wrap(Batched(tangent, payload.level))
+    kind = type(payload)
+    return wrap(kind(primal, payload.level)), wrap(kind(tangent, payload.level))
 
 
 def adopt(target: Tensor, payloads: list[Any]) -> None:
