@@ -248,3 +248,15 @@ def test_made_between_two_vmaps_it_belongs_to_the_outer():
         return out
 
     assert func.vmap(per_row)(torch.stack([x, y])).equal(torch.stack([x, y]))
+
+
+def test_a_value_kept_for_the_derivative_of_a_tangent_is_noticed_when_it_changes():
+    scale = torch.tensor([2.0, 3.0])
+
+    def pushed(v):
+        found = func.jvp(lambda t: t * scale, (x,), (v,))[1]  # keeps scale, for the gradient of v
+        scale.add_(1)
+        return found.sum()
+
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        func.grad(pushed)(y)

@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import itertools
 import math
+import operator
 import os
 import sys
 import warnings
@@ -26,7 +27,7 @@ from pullback.core.dispatch import INTERPRETERS, register_interpreter
 from pullback.core.primitive import REGISTRY, Primitive
 from pullback.core.quiet import quiet
 from pullback.eager.apply import as_payload, level_of, record, tape_level
-from pullback.eager.inplace import ADOPT, apply_inplace
+from pullback.eager.inplace import ADOPT, apply_inplace, recorded_outside
 from pullback.eager.tensor import Tensor, counter_of, wrap
 from pullback.eager.view import apply_chain, family, memory
 from pullback.errors import DimensionError, TracingError, UnsupportedError
@@ -246,19 +247,28 @@ def held(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else wrap(as_payload(value))
 
 
-def bare(values: list[Any]) -> list[Any]:
-    """Arrays instead of the Tensors, where nothing records them: rules run faster on arrays."""
+def bare(values: list[Any]) -> tuple[list[Any], bool]:
+    """Payloads instead of the Tensors, if nothing records them, and whether all are plain arrays.
+
+    Rules run faster without the work that a Tensor costs.  What is recorded, at whatever level,
+    stays with its Tensor, whose counter tells of changes.
+    """
     found = []
+    plain = True
     for v in values:
         if isinstance(v, Tensor):
-            if v._requires_grad or type(v._data) is not np.ndarray:
-                return values
-            found.append(v._data)
+            p = v._data
+            if v._requires_grad:
+                return values, False
+            if type(p) is not np.ndarray:
+                if recorded_outside(p):
+                    return values, False
+                plain = False
+            v = p
         elif type(v) in INTERPRETERS:
-            return values
-        else:
-            found.append(v)
-    return found
+            plain = False
+        found.append(v)
+    return found, plain
 
 
 def aligned(value: Any, batched: bool, ndim: int) -> Any:
@@ -291,16 +301,18 @@ def call_batched(primitive: Primitive, args: tuple[Any, ...], params: Params) ->
             values.append(a.value)
         else:
             values.append(a.value if type(a) is Shared and a.level == level else a)
-    # a view is made from the Tensor, which knows its base
-    plain = values if primitive.view or primitive.batch == "view_write" else bare(values)
+    plain = False
+    if not primitive.view and primitive.batch != "view_write":
+        values, plain = bare(values)  # a view is made from the Tensor, which knows its base
     kind: Any = Batched
     if size < 0:
         kind = Shared
-        result = primitive(*plain, **params)
-    elif plain is values:
-        result = run_rule(primitive, size, values, tuple(batched), params)
+        call = quiet.run if plain else operator.call
+        result = call(primitive, *values, **params)
+    elif plain:
+        result = quiet.run(run_rule, primitive, size, values, tuple(batched), params)
     else:
-        result = quiet.run(run_rule, primitive, size, plain, tuple(batched), params)
+        result = run_rule(primitive, size, values, tuple(batched), params)
     if isinstance(result, tuple):
         return tuple(kind(held(r), level) for r in result)
     return kind(held(result), level)

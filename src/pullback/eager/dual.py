@@ -192,24 +192,22 @@ def call_dual(primitive: Primitive, args: tuple[Any, ...], params: Params) -> An
     tangents: list[Any] = []
     for a in args:
         mine = type(a) is Dual and a.number == top.number
-        # a view is made from the Tensor, which knows its base; so is what must be recorded
         primals.append(a.primal if mine else a)
         tangents.append(a.tangent if mine else None)
-    plain = primals if primitive.view else bare(primals)
-    if plain is not primals and all(t is None or is_plain(t) for t in tangents):
-        # on arrays only, with NumPy's warnings off for all of it
-        moved = [None if t is None else t._data for t in tangents]
-        result, found = quiet.run(derive, primitive, plain, moved, params)
+    plain = False
+    if not primitive.view:  # a view is made from the Tensor, which knows its base
+        both = [*primals, *tangents]
+        values, plain = bare(both)
+        if not plain:  # an array beside values of a transform would warn like NumPy's
+            values = [a if type(v) is np.ndarray else v for a, v in zip(both, values, strict=True)]
+        primals, tangents = values[: len(args)], values[len(args) :]
+    if plain:  # on arrays only, with NumPy's warnings off for all of it
+        result, found = quiet.run(derive, primitive, primals, tangents, params)
     else:
         result, found = derive(primitive, primals, tangents, params)
     if isinstance(result, tuple):
         return tuple(dressed(o, t, top) for o, t in zip(result, found, strict=True))
     return dressed(result, found, top)
-
-
-def is_plain(tensor: Tensor) -> bool:
-    """Whether nothing but an array is behind it."""
-    return type(tensor._data) is np.ndarray and not tensor._requires_grad
 
 
 def derive(

@@ -60,13 +60,15 @@ def has_memory(payload: Any) -> bool:
 
 
 def recorded_outside(payload: Any) -> bool:
-    """Whether an outer level records what is done with a batch: it may keep its values."""
-    value = payload if isinstance(payload, Tensor) else getattr(payload, "value", None)
-    while isinstance(value, Tensor):
-        if value._requires_grad:
-            return True
-        value = getattr(value._data, "value", None)
-    return False
+    """Whether an outer level records what is done with a value: it may keep it."""
+    if type(payload) is np.ndarray:
+        return False
+    if isinstance(payload, Tensor):
+        return payload._requires_grad or recorded_outside(payload._data)
+    return any(
+        isinstance(inner, Tensor) and recorded_outside(inner)
+        for inner in (getattr(payload, "value", None), getattr(payload, "tangent", None))
+    )
 
 
 def not_shared(mapped: bool) -> Exception:
