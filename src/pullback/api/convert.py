@@ -111,7 +111,7 @@ def concrete(x: Tensor, what: str) -> Any:
     data = x._data
     if type(data) is np.ndarray:
         return data
-    if type(data) is Shared or hasattr(data, "tangent"):  # one value counts
+    if type(data) is Shared or hasattr(data, "primal"):  # one value counts
         return concrete(data.value, what)
     if type(data) is Batched and what in _UNDER_VMAP:
         raise TracingError(with_site(_UNDER_VMAP[what]))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextvars
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class ForwardLevel:
         self.number = next_level()
         self.numbers: dict[int, int] = {}  # above which level -> number
         self.depth = depth  # among the levels that `dual_level` made
-        self.members: weakref.WeakSet[Dual] = weakref.WeakSet()
+        self.members: weakref.WeakSet[Any] = weakref.WeakSet()
         self.ended = False
 
     def number_above(self, level: int) -> int:
@@ -62,10 +62,8 @@ class ForwardLevel:
     def end(self) -> None:
         """Drop all tangents; primal values keep no history of their own."""
         self.ended = True
-        for dual in list(self.members):
-            dual.tangent = None
-            if dual.primal._requires_grad:
-                dual.primal = wrap(dual.primal._data)
+        for value in list(self.members):
+            value.close()
 
 
 FORWARD_LEVELS: contextvars.ContextVar[tuple[ForwardLevel, ...]] = contextvars.ContextVar(
@@ -73,19 +71,53 @@ FORWARD_LEVELS: contextvars.ContextVar[tuple[ForwardLevel, ...]] = contextvars.C
 )
 
 
-class Dual(Operators):
-    """A primal value and its tangent (None: zero), as a payload."""
+class Moving(Operators):
+    """What the payloads of forward mode share: a primal, and how it changes along a direction."""
 
-    __slots__ = ("primal", "tangent", "owner", "number", "__weakref__")
+    __slots__ = ()
 
-    def __init__(
-        self, primal: Tensor, tangent: Tensor | None, owner: ForwardLevel, number: int
-    ) -> None:
-        self.primal = primal
-        self.tangent = tangent
-        self.owner = owner
-        self.number = number
-        owner.members.add(self)
+    primal: Tensor
+    owner: ForwardLevel
+    number: int
+
+    @property
+    def parts(self) -> tuple[Tensor | None, ...]:
+        """Everything it is made of: the primal first; None for what is zero."""
+        raise NotImplementedError
+
+    def made_of(self, parts: Sequence[Tensor | None]) -> Any:
+        """Another one of its level."""
+        raise NotImplementedError
+
+    def hold(self, parts: Sequence[Tensor | None]) -> None:
+        """Be made of these."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Its level ends: nothing moves, and the primal keeps no history of its own."""
+        primal = wrap(self.primal._data) if self.primal._requires_grad else self.primal
+        self.hold((primal, *(None for _ in self.parts[1:])))
+
+    def overwrite(self, result: Any) -> None:
+        """Store a result, with how it moves, in the memory of all parts."""
+        replace = REGISTRY["replace"]
+        mine = type(result) is type(self) and result.level == self.level and self.level
+        first, *rest = result.parts if mine else (held(result),)
+        if first._data.dtype != self.dtype:
+            first = cast(first, dtype=self.dtype)
+        inplace.apply_inplace(replace, (self.primal, first), {})
+        moved: list[Tensor | None] = []
+        for k, part in enumerate(self.parts[1:]):
+            value = rest[k] if rest else None
+            if value is not None:
+                value = fitted(value, first)
+            if part is None:  # nobody else shows this memory: see `adopt`
+                moved.append(None if value is None else value + 0)
+                continue
+            value = held(zeros_like(first)) if value is None else value
+            inplace.apply_inplace(replace, (part, value), {})
+            moved.append(part)
+        self.hold((self.primal, *moved))
 
     @property
     def level(self) -> int:
@@ -133,29 +165,13 @@ class Dual(Operators):
         """Steps between elements of the primal, in bytes."""
         return self.primal._data.strides
 
-    def over(self, primal: Tensor) -> Dual:
-        """Another primal of equal value with the same tangent."""
-        return Dual(primal, self.tangent, self.owner, self.number)
+    def over(self, primal: Tensor) -> Any:
+        """Another primal of equal value that changes alike."""
+        return self.made_of((primal, *self.parts[1:]))
 
-    def constant(self, tensor: Tensor) -> Dual:
-        """A Tensor of a lower level, as one of this level without a tangent."""
-        return Dual(tensor, None, self.owner, self.number)
-
-    def overwrite(self, result: Any) -> None:
-        """Store a result, its tangent included, in the memory of both."""
-        replace = REGISTRY["replace"]
-        mine = type(result) is Dual and result.level == self.level and self.level
-        value = result.primal if mine else held(result)
-        if value._data.dtype != self.dtype:
-            value = cast(value, dtype=self.dtype)
-        tangent = result.tangent if mine else None
-        inplace.apply_inplace(replace, (self.primal, value), {})
-        if self.tangent is None:
-            if tangent is not None:  # nobody else shows this memory: see `adopt`
-                self.tangent = fitted(tangent, value) + 0
-            return
-        tangent = held(zeros_like(value)) if tangent is None else fitted(tangent, value)
-        inplace.apply_inplace(replace, (self.tangent, tangent), {})
+    def constant(self, tensor: Tensor) -> Any:
+        """A Tensor of a lower level, as one of this level that does not change."""
+        return self.made_of((tensor, *(None for _ in self.parts[1:])))
 
     def __array__(self, *args: Any, **options: Any) -> Any:
         return np.asarray(memory(self), *args, **options)
@@ -166,6 +182,38 @@ class Dual(Operators):
 
     def __bool__(self) -> bool:
         return bool(self.primal)
+
+
+class Dual(Moving):
+    """A primal value and its tangent (None: zero), as a payload."""
+
+    __slots__ = ("primal", "tangent", "owner", "number", "__weakref__")
+
+    def __init__(
+        self, primal: Tensor, tangent: Tensor | None, owner: ForwardLevel, number: int
+    ) -> None:
+        self.primal = primal
+        self.tangent = tangent
+        self.owner = owner
+        self.number = number
+        owner.members.add(self)
+
+    @property
+    def parts(self) -> tuple[Tensor | None, ...]:
+        """Everything it is made of."""
+        return self.primal, self.tangent
+
+    def made_of(self, parts: Sequence[Tensor | None]) -> Dual:
+        """Another one of its level."""
+        primal, tangent = parts
+        assert primal is not None
+        return Dual(primal, tangent, self.owner, self.number)
+
+    def hold(self, parts: Sequence[Tensor | None]) -> None:
+        """Be made of these."""
+        primal, self.tangent = parts
+        assert primal is not None
+        self.primal = primal
 
     def __repr__(self) -> str:
         return f"Dual(level={self.level}, {self.primal!r}, tangent={self.tangent!r})"
@@ -349,7 +397,16 @@ def split(tensor: Tensor, owner: ForwardLevel) -> tuple[Tensor, Tensor | None]:
     payload = tensor._data
     if type(payload) is Batched or type(payload) is Shared:
         return split_batch(tensor, payload, owner)
-    if type(payload) is not Dual or not payload.level:
+    if not isinstance(payload, Moving) or not payload.level:
+        return tensor, None
+    if type(payload) is not Dual:
+        if any(part is not None and split(part, owner)[1] is not None for part in payload.parts):
+            raise UnsupportedError(
+                with_site(
+                    "unpack_dual inside taylor, of a tangent from outside: open the level inside, "
+                    "or use func.jvp of the whole of taylor"
+                )
+            )
         return tensor, None
     primal, slope = split(payload.primal, owner)
     direction, bend = (None, None) if payload.tangent is None else split(payload.tangent, owner)
@@ -383,45 +440,44 @@ def split_batch(
 
 
 def adopt(target: Tensor, payloads: list[Any]) -> None:
-    """Before a write: let the target, its base and all views have tangents that can hold it.
+    """Before a write: let the target, its base and all views be able to change as what is written.
 
     A tangent of theirs becomes a batch where what is written differs between examples.
     """
-    top: Dual | None = None
+    top: Moving | None = None
     for p in payloads:
-        if type(p) is Dual and p.tangent is not None and (top is None or p.level > top.level):
-            top = p
+        if isinstance(p, Moving) and any(c is not None for c in p.parts[1:]):
+            top = p if top is None or p.level > top.level else top
     if top is None or not top.level:
         return
     if tape_level(payloads[0]) < top.tape_level or level_of(payloads[0]) > top.level:
         return  # refused by the caller
     base, views = family(target)
-    slope: Tensor | None = None
-    if type(base._data) is Dual and base._data.level == top.level:
-        inner, slope = base._data.primal, base._data.tangent
+    if isinstance(base._data, Moving) and base._data.level == top.level:
+        inner, slopes = base._data.primal, base._data.parts[1:]
     else:
-        inner = wrap(base._data)
+        inner, slopes = wrap(base._data), (None,) * len(top.parts[1:])
         inner._counter = counter_of(base)
         if not base.is_leaf:  # a leaf is written under no_grad
             inner._requires_grad, inner._edge = base._requires_grad, base._edge
-    wide = wrap(zeros_like(inner)) if slope is None else slope
+    sources: list[Any] = []
     for p in payloads:
-        mine = type(p) is Dual and p.level == top.level
-        for source in (p.primal, p.tangent) if mine else (p,):
-            wide = mapped_like(source, wide)
-    if wide is slope:
+        sources += p.parts if isinstance(p, Moving) and p.level == top.level else (p,)
+    wide = [wrap(zeros_like(inner)) if slope is None else slope for slope in slopes]
+    for source in sources:
+        wide = [mapped_like(source, w) for w in wide]
+    if all(w is slope for w, slope in zip(wide, slopes, strict=True)):
         return
-    base._data = Dual(inner, wide, top.owner, top.number)
+    base._data = top.made_of((inner, *wide))
     for view in views:
         chain = view._rare.chain  # type: ignore[union-attr]
-        shown, moved = apply_chain(inner, chain), apply_chain(wide, chain)
-        view._data = Dual(shown, moved, top.owner, top.number)
+        view._data = top.made_of([apply_chain(part, chain) for part in (inner, *wide)])
 
 
 inplace.ADOPT.append(adopt)
 
 
-def rank(value: Dual) -> float:
+def rank(value: Moving) -> float:
     """Its level; of an ended one just above what it stands for."""
     return value.level or level_of(value.primal._data) + 0.05
 

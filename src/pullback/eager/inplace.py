@@ -65,10 +65,8 @@ def recorded_outside(payload: Any) -> bool:
         return False
     if isinstance(payload, Tensor):
         return payload._requires_grad or recorded_outside(payload._data)
-    return any(
-        isinstance(inner, Tensor) and recorded_outside(inner)
-        for inner in (getattr(payload, "value", None), getattr(payload, "tangent", None))
-    )
+    parts = getattr(payload, "parts", None) or (getattr(payload, "value", None),)
+    return any(isinstance(part, Tensor) and recorded_outside(part) for part in parts)
 
 
 def not_shared(mapped: bool) -> Exception:

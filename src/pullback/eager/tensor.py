@@ -285,7 +285,7 @@ dispatch.WRAP = wrap
 
 def untangled(payload: Any) -> Any:
     """The payload without the tangents that it carries."""
-    while type(payload) is not np.ndarray and hasattr(payload, "tangent"):
+    while type(payload) is not np.ndarray and hasattr(payload, "primal"):
         payload = payload.primal._data
     return payload
 

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from pullback.core import dtypes, tree
+from pullback.core import tree
 from pullback.core.callsite import with_site
-from pullback.eager.dual import ForwardLevel, check_shapes, make, split
+from pullback.eager.dual import ForwardLevel, make, split
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
+from pullback.errors import ArgumentRuntimeError
 from pullback.ops.broadcast import zeros_like
-from pullback.transforms.inputs import with_aux
+from pullback.transforms.inputs import matched, with_aux
 
 
 def jvp(
@@ -31,7 +31,9 @@ def jvp(
     >>> pullback.func.jvp(pullback.sin, (pullback.tensor(0.0),), (pullback.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
-    values, slopes, structure = _matched(primals, tangents)
+    values, slopes, structure = matched(
+        primals, tangents, "jvp(f, primals, tangents)", "primals", "tangents"
+    )
     level = ForwardLevel()
     try:
         duals = [make(p, t, level, tracked=False) for p, t in zip(values, slopes, strict=True)]
@@ -63,47 +65,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         return jvp(func, primals, tangents)[1]
 
     return func(*primals), functools.wraps(func)(derivative)
-
-
-def _matched(primals: Any, tangents: Any) -> tuple[list[Tensor], list[Tensor], tree.Structure]:
-    """The leaves of both arguments, checked."""
-    for name, value in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(value, tuple):
-            raise ArgumentRuntimeError(
-                with_site(
-                    f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be "
-                    f"valid to call f(*primals). Got {type(value).__name__}")
-            )
-    values, structure = tree.flatten(primals)
-    slopes, other = tree.flatten(tangents)
-    if not values:
-        raise ArgumentRuntimeError(
-            with_site(
-                "jvp(f, primals, tangents): Expected primals to be non-empty tuple of tensors")
-        )
-    if structure != other:
-        raise ArgumentRuntimeError(
-            with_site(
-                "jvp(f, primals, tangents): Expected primals and tangents to have the same python "
-                f"structure: {len(values)} and {len(slopes)} tensors were given, in {structure} "
-                f"and {other}")
-        )
-    for i, (p, t) in enumerate(zip(values, slopes, strict=True)):
-        for name, x in (("primals", p), ("tangents", t)):
-            if not isinstance(x, Tensor):
-                raise ArgumentRuntimeError(
-                    with_site(
-                        f"jvp(f, primals, tangents): Expected {name} to be a tuple of Tensors; "
-                        f"entry {i} is of type {type(x).__name__}")
-                )
-            if not dtypes.is_differentiable(x._data.dtype):
-                raise ArgumentTypeError(
-                    with_site(
-                        f"jvp(f, primals, tangents): Expected {name} to be floating point or "
-                        f"complex, but got: {x.dtype} for entry {i}")
-                )
-        check_shapes(p, t)
-    return values, slopes, structure
 
 
 def _primal(value: Any, level: ForwardLevel) -> Any:

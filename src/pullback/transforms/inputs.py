@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import tree
+from pullback.core import dtypes, tree
 from pullback.core.callsite import with_site
+from pullback.eager.dual import check_shapes
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, ArgumentValueError
+from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, ArgumentValueError
 
 Argnums = int | tuple[int, ...]
 
@@ -98,6 +99,50 @@ def _positions(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:
             with_site(f"{name}: argnums elements must be unique, got {argnums!r}")
         )
     return found
+
+
+def matched(
+    primals: Any, tangents: Any, call: str, first: str, second: str
+) -> tuple[list[Tensor], list[Tensor], tree.Structure]:
+    """The leaves of points and directions, checked; both are tuples of arguments.
+
+    call, first, second: how the messages name the function and the two.
+    """
+    for name, value in ((first, primals), (second, tangents)):
+        if not isinstance(value, tuple):
+            raise ArgumentRuntimeError(
+                with_site(
+                    f"{call}: Expected {name} to be a tuple. E.g. it should be valid to call "
+                    f"f(*{first}). Got {type(value).__name__}")
+            )
+    values, structure = tree.flatten(primals)
+    slopes, other = tree.flatten(tangents)
+    if not values:
+        raise ArgumentRuntimeError(
+            with_site(f"{call}: Expected {first} to be non-empty tuple of tensors")
+        )
+    if structure != other:
+        raise ArgumentRuntimeError(
+            with_site(
+                f"{call}: Expected {first} and {second} to have the same python structure: "
+                f"{len(values)} and {len(slopes)} tensors were given, in {structure} and {other}")
+        )
+    for i, (p, t) in enumerate(zip(values, slopes, strict=True)):
+        for name, x in ((first, p), (second, t)):
+            if not isinstance(x, Tensor):
+                raise ArgumentRuntimeError(
+                    with_site(
+                        f"{call}: Expected {name} to be a tuple of Tensors; entry {i} is of type "
+                        f"{type(x).__name__}")
+                )
+            if not dtypes.is_differentiable(x._data.dtype):
+                raise ArgumentTypeError(
+                    with_site(
+                        f"{call}: Expected {name} to be floating point or complex, but got: "
+                        f"{x.dtype} for entry {i}")
+                )
+        check_shapes(p, t)
+    return values, slopes, structure
 
 
 def with_aux(result: Any, call: str) -> tuple[Any, Any]:
