@@ -536,6 +536,8 @@ def by_example(x: Tensor, find: Callable[[Any, int], Any], axis: int) -> Tensor:
         return wrap(Batched(by_example(payload.value, find, axis + 1), payload.level))
     if type(payload) is Shared:
         return wrap(Shared(by_example(payload.value, find, axis), payload.level))
+    if hasattr(payload, "primal"):  # where the elements are does not change along a direction
+        return by_example(payload.primal, find, axis)
     return wrap(np.asarray(find(payload, axis), order="C"))
 
 
