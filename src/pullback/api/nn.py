@@ -192,13 +192,11 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
                     f"go from {index._data.min()} to {index._data.max()}"
                 )
             )
-    if padding_idx is not None:  # that row is read as it is, but gets no gradient
-        row = padding_idx + (table.shape[0] if padding_idx < 0 else 0)
-        kept = elementwise.where(
-            wrap((np.arange(table.shape[0]) == row)[:, None]), table.detach(), table
-        )
-        return getitem(kept, index)
-    return getitem(table, index)
+    rows = getitem(table, index)
+    if padding_idx is None:
+        return rows
+    row = padding_idx + (table.shape[0] if padding_idx < 0 else 0)
+    return elementwise.where((index == row).unsqueeze(-1), rows.detach(), rows)  # not learned
 
 
 def pad(
