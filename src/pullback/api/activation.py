@@ -11,8 +11,10 @@ from typing import Any
 from pullback.api import arguments, elementwise
 from pullback.api import nn as base
 from pullback.core.callsite import here, with_site
+from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor
 from pullback.errors import ArgumentRuntimeError, ArgumentValueError
+from pullback.ops import nn
 
 where = elementwise.where
 
@@ -59,7 +61,9 @@ def hardtanh(
         )
     if x._data.dtype.kind not in "fc":
         return elementwise.clamp(x, int(min_val), int(max_val))
-    return where(x <= min_val, float(min_val), where(x >= max_val, float(max_val), x))
+    # outside, and for NaN, a constant
+    fixed = elementwise.clamp(x.detach(), float(min_val), float(max_val))
+    return where((x > min_val) & (x < max_val), x, fixed)
 
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
@@ -151,14 +155,14 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # no
     x = base.floating(input, "celu", "elu_cpu")
     if not alpha:
         raise ArgumentRuntimeError(with_site("ZeroDivisionError: alpha cannot be 0 for CELU"))
-    below = elementwise.expm1(elementwise.clamp(x, max=0) / alpha) * alpha
-    return where(x <= 0, below, x)  # NaN stays, with the gradient of x
+    return apply(nn.elu, (x,), {"alpha": alpha, "scale": 1.0, "rate": 1 / alpha})
 
 
 def selu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """Scaled `elu` that keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
     alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-    return base.elu(input, alpha) * scale
+    x = base.floating(input, "selu", "elu_cpu")
+    return apply(nn.elu, (x,), {"alpha": alpha, "scale": scale, "rate": 1.0})
 
 
 def glu(input: Any, dim: int = -1) -> Tensor:  # noqa: A002

@@ -92,13 +92,11 @@ def smooth_l1_loss(
         raise ArgumentRuntimeError(
             with_site(f"smooth_l1_loss does not support negative values for beta: got {beta}")
         )
-    distance = elementwise.absolute(x - t)
     if beta:
-        inside = distance < beta
-        # what is not chosen must stay finite: 0 * inf would make its gradient NaN
-        near = elementwise.square(elementwise.where(inside, distance, 0.0)) / (2 * beta)
-        distance = elementwise.where(inside, near, distance - beta / 2)
-    return _reduced(distance, _mode(size_average, reduce_, reduction))
+        loss = apply(nn.huber, (x - t,), {"delta": beta}) / beta
+    else:
+        loss = elementwise.absolute(x - t)
+    return _reduced(loss, _mode(size_average, reduce_, reduction))
 
 
 def huber_loss(
@@ -113,10 +111,7 @@ def huber_loss(
                 f"huber_loss does not support non-positive values for delta: got {delta}"
             )
         )
-    distance = elementwise.absolute(x - t)
-    inside = distance <= delta
-    near = elementwise.square(elementwise.where(inside, distance, 0.0)) * 0.5
-    loss = elementwise.where(inside, near, (distance - delta / 2) * delta)
+    loss = apply(nn.huber, (x - t,), {"delta": delta})
     return _reduced(loss, reduction) if weight is None else _weighted(loss, weight, reduction)
 
 

@@ -50,24 +50,19 @@ def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Tensor:  
     x = _floating(arguments.tensor(input, "logit"))
     if eps is not None:
         x = elementwise.clamp(x, min=eps, max=1 - eps)
-    return into(out, elementwise.log(x / (1 - x)))
+    return into(out, apply(ops.logit, (x,)))
 
 
 def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """input * log(other), 0 where input is 0 (but NaN where other is)."""
     a, b = elementwise.pair("xlogy", input, other)
-    none = (a == 0) & ((b <= 0) | (b == math.inf)) if isinstance(a, Tensor) else (
-        (b <= 0) | (b == math.inf) if a == 0 else wrap(np.zeros((), bool))
-    )  # fmt: skip
-    safe = where(none, 1, b if isinstance(b, Tensor) else wrap(np.asarray(b, a._data.dtype)))
-    return into(out, a * elementwise.log(safe))
+    return into(out, apply(ops.xlogy, (a, b)))
 
 
 def sinc(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """sin(pi x) / (pi x), 1 at 0."""
     x = _floating(arguments.tensor(input, "sinc"))
-    angle = where(x == 0, 1.0, x) * math.pi
-    return into(out, where(x == 0, 1.0, elementwise.sin(angle) / angle))
+    return into(out, apply(ops.sinc, (x,)))
 
 
 def deg2rad(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002

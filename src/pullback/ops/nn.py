@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.callsite import with_site
 from pullback.errors import UnsupportedError
 from pullback.ops.broadcast import broadcast_to, shape_of, sum_
-from pullback.ops.elementwise import exp, sigmoid, where
+from pullback.ops.elementwise import abs_, exp, sigmoid, sign, where
 from pullback.ops.indexing import _pick, unpick
 from pullback.ops.kinds import elementwise, general
 from pullback.typing import Shape
@@ -88,6 +88,54 @@ def _leaky_relu_rule(g: Any, x: Any, negative_slope: float) -> Any:
 leaky_relu = elementwise(
     "leaky_relu", _leaky_relu, promotion=None, vjp=dict(x=_leaky_relu_rule),
     jvp=dict(x=_leaky_relu_rule), doc="x, or negative_slope x below 0",
+)  # fmt: skip
+
+
+def _elu(x: Any, *, alpha: float, scale: float, rate: float) -> Any:
+    below = np.expm1(np.minimum(x, 0) * rate) * (alpha * scale)
+    return np.where(x > 0, x * scale, below)
+
+
+def _elu_rule(g: Any, x: Any, alpha: float, scale: float, rate: float) -> Any:
+    """At 0 the slope is the one from below, and constant; NaN stays."""
+    below = exp(where(x >= 0, 0, x) * rate) * (alpha * scale * rate)
+    return where(x > 0, g * scale, g * below)
+
+
+def _emit_elu(ir: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
+    low = ir.clamp(x, None, 0.0)
+    below = ir.fmul(
+        ir.expm1(ir.fmul(low, ir.constant(rate))), ir.constant(alpha * scale)
+    )
+    above = ir.fmul(x, ir.constant(scale))
+    return ir.select(ir.compare(">", x, ir.constant(0.0)), above, below)
+
+
+elu = elementwise(
+    "elu", _elu, promotion=None, vjp=dict(x=_elu_rule), jvp=dict(x=_elu_rule), emit=_emit_elu,
+    doc="scale x, or scale alpha (exp(rate x) - 1) below 0",
+)  # fmt: skip
+
+
+def _huber(x: Any, *, delta: float) -> Any:
+    size = np.abs(x)
+    return np.where(size <= delta, x * x * 0.5, (size - delta / 2) * delta)
+
+
+def _huber_rule(g: Any, x: Any, delta: float) -> Any:
+    return g * where(abs_(x) >= delta, sign(x) * delta, x)
+
+
+def _emit_huber(ir: Any, x: Any, *, delta: float) -> Any:
+    size = ir.fabs(x)
+    near = ir.fmul(ir.fmul(x, x), ir.constant(0.5))
+    far = ir.fmul(ir.fsub(size, ir.constant(delta / 2)), ir.constant(delta))
+    return ir.select(ir.compare("<=", size, ir.constant(delta)), near, far)
+
+
+huber = elementwise(
+    "huber", _huber, promotion="float", vjp=dict(x=_huber_rule), jvp=dict(x=_huber_rule),
+    emit=_emit_huber, doc="x^2 / 2 for |x| up to delta, delta (|x| - delta / 2) beyond",
 )  # fmt: skip
 
 
