@@ -50,19 +50,19 @@ def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Tensor:  
     x = _floating(arguments.tensor(input, "logit"))
     if eps is not None:
         x = elementwise.clamp(x, min=eps, max=1 - eps)
-    return into(out, apply(ops.logit, (x,)))
+    return into(out, apply(ops.logit, (x,), {}))
 
 
 def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """input * log(other), 0 where input is 0 (but NaN where other is)."""
     a, b = elementwise.pair("xlogy", input, other)
-    return into(out, apply(ops.xlogy, (a, b)))
+    return into(out, apply(ops.xlogy, (a, b), {}))
 
 
 def sinc(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """sin(pi x) / (pi x), 1 at 0."""
     x = _floating(arguments.tensor(input, "sinc"))
-    return into(out, apply(ops.sinc, (x,)))
+    return into(out, apply(ops.sinc, (x,), {}))
 
 
 def deg2rad(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
