@@ -20,6 +20,10 @@ DTYPES = ["float32", "float64"]
 PARAMS: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "round": [(("decimals", d),) for d in (0, 2, -1)],
     "clamp": [(("min", a), ("max", b)) for a, b in ((-1.0, 2), (None, 0.5), (0.0, None), (2, 1))],
+    "elu": [
+        (("alpha", a), ("scale", s), ("rate", r)) for a, s, r in ((1.0, 1.0, 1.0), (1.7, 1.1, 0.5))
+    ],
+    "huber": [(("delta", d),) for d in (1.0, 0.3)],
 }
 LOWERED = sorted(n for n, p in REGISTRY.items() if p.lower is not None and n != "where")
 CASES = [(n, p) for n in LOWERED for p in PARAMS.get(n, [()])]

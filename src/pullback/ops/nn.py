@@ -93,7 +93,7 @@ leaky_relu = elementwise(
 
 def _elu(x: Any, *, alpha: float, scale: float, rate: float) -> Any:
     below = np.expm1(np.minimum(x, 0) * rate) * (alpha * scale)
-    return np.where(x > 0, x * scale, below)
+    return np.where(x < 0, below, x * scale)
 
 
 def _elu_rule(g: Any, x: Any, alpha: float, scale: float, rate: float) -> Any:
@@ -104,11 +104,9 @@ def _elu_rule(g: Any, x: Any, alpha: float, scale: float, rate: float) -> Any:
 
 def _emit_elu(ir: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
     low = ir.clamp(x, None, 0.0)
-    below = ir.fmul(
-        ir.expm1(ir.fmul(low, ir.constant(rate))), ir.constant(alpha * scale)
-    )
+    below = ir.fmul(ir.expm1(ir.fmul(low, ir.constant(rate))), ir.constant(alpha * scale))
     above = ir.fmul(x, ir.constant(scale))
-    return ir.select(ir.compare(">", x, ir.constant(0.0)), above, below)
+    return ir.select(ir.compare("<", x, ir.constant(0.0)), below, above)
 
 
 elu = elementwise(
