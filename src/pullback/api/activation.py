@@ -80,8 +80,9 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 def hardswish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x hardsigmoid(x)."""
     x = base.floating(input, "hardswish", "hardswish_cpu")
-    inside = where((x <= -3) | (x >= 3), 0.0, x)  # no inf in the part that is not chosen
-    return where(x <= -3, 0.0, where(x >= 3, x, inside * (inside + 3) / 6))
+    inside = (x > -3) & (x < 3)
+    curved = where(inside, x, 0.0)  # no inf in the part that is not chosen
+    return where(inside, curved * (curved + 3) / 6, where(x <= -3, 0.0, x))
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:  # noqa: A002

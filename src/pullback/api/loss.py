@@ -14,7 +14,7 @@ from pullback.core.callsite import here, with_site
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentValueError, DimensionError
-from pullback.ops import indexing, nn
+from pullback.ops import indexing, nn, special
 
 
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
@@ -126,9 +126,8 @@ def kl_div(
     x, t = arguments.tensor(input, "kl_div"), arguments.tensor(target, "kl_div", "target")
     if log_target:
         loss = elementwise.exp(t) * (t - x)
-    else:  # a probability of 0 has no part, and no NaN in its gradient
-        positive = elementwise.where(t > 0, t, 1.0)
-        loss = elementwise.where(t > 0, t * elementwise.log(positive), 0.0) - t * x
+    else:  # a probability of 0 has no part
+        loss = apply(special.xlogy, (t, t), {}) - t * x
     mode = _mode(size_average, reduce_, reduction)
     if mode == "mean":
         site = here(1)
@@ -270,8 +269,9 @@ def soft_margin_loss(
 ) -> Tensor:  # fmt: skip
     """log(1 + exp(-target input))."""
     x = arguments.tensor(input, "soft_margin_loss")
-    return _reduced(elementwise.log1p(elementwise.exp(-target * x)),
-                    _mode(size_average, reduce_, reduction))  # fmt: skip
+    # without overflow, unlike log1p(exp(.))
+    loss = apply(nn.softplus, (-target * x,), {"beta": 1, "threshold": math.inf})
+    return _reduced(loss, _mode(size_average, reduce_, reduction))
 
 
 # ---------------------------------------------------------------- classes

@@ -82,16 +82,8 @@ def ldexp(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
 
 
 def copysign(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-    """|input| with the sign of other (-0.0 counts as negative); no gradient reaches other."""
-    a, b = elementwise.pair("copysign", input, other)
-    size = elementwise.absolute(_floating(a if isinstance(a, Tensor) else wrap(np.asarray(a))))
-    if isinstance(b, Tensor):
-        plain = b.detach()  # 1 / -0.0 is -inf: the sign of a zero shows in its reciprocal
-        sign = (plain < 0) | ((plain == 0) & (elementwise.reciprocal(plain) < 0))
-    else:
-        sign = wrap(np.asarray(math.copysign(1.0, b) < 0))
-    wide = dtypes.to_numpy(elementwise.result_type(size, b))
-    return into(out, where(sign, -size, size).to(dtypes.public(wide)))
+    """|input| with the sign of other (-0.0 counts as negative); the gradient of other is 0."""
+    return into(out, apply(ops.copysign, elementwise.pair("copysign", input, other), {}))
 
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Tensor:  # noqa: A002

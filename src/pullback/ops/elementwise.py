@@ -108,10 +108,11 @@ def _known_power_slope(g: Any, a: Any, b: Any) -> Any:
     """g * conj(b a^(b-1)) for a number b."""
     if b == 0:
         return zeros_like(g)
-    if b == 1:
-        return g
-    if b == 2:
-        return g * conj(a * 2)
+    if not getattr(a, "requires_grad", False):  # else the result depends on a, if only by a ** 0
+        if b == 1:
+            return g
+        if b == 2:
+            return g * conj(a * 2)
     return g * conj(b * (pow_(a, -0.5) if b == 0.5 else a ** (b - 1)))
 
 
@@ -133,7 +134,7 @@ def _power_in_exponent(a: Any, b: Any, out: Any) -> Any:
 
     Second derivatives there are 0 for b > 1, and NaN for b <= 1, where there are none.
     """
-    exponent = real(b) if is_complex(b) else b
+    exponent = where(imag(b) == 0, real(b), -1) if is_complex(b) else b  # 0 ** 1j has no value
     if is_number(a):
         if a == 0:
             return where(exponent >= 0, 0, where(exponent > 0, 0, out) * -math.inf)
@@ -153,7 +154,8 @@ pow_ = elementwise(
     emit=lambda ir, a, b: ir.power(a, b), reference="operator.pow", doc="a ** b",
 )  # fmt: skip
 square = elementwise(
-    "square", np.square, partials=dict(x=lambda x: x * 2), promotion=None,
+    "square", np.square, promotion=None, vjp=dict(x=lambda g, x: _known_power_slope(g, x, 2)),
+    jvp=dict(x=lambda t, x: t * (x * 2)),
     node_name="PowBackward0", emit=lambda ir, x: ir.fmul(x, x), doc="x * x",
 )  # fmt: skip
 reciprocal = elementwise(
@@ -313,9 +315,8 @@ asinh = elementwise(
 
 def _acosh_slope(x: Any) -> Any:
     """1 / sqrt(x^2 - 1), positive below -1 too; for complex x the branch of acosh."""
-    if is_complex(x):
-        return rsqrt(x - 1) * rsqrt(x + 1)
-    return rsqrt((x - 1) * (x + 1) + 0.0)  # the sum makes -0 (at -1) a 0
+    size = x if is_complex(x) else abs_(x)
+    return rsqrt(size - 1) * rsqrt(size + 1)
 
 
 acosh = elementwise(

@@ -68,7 +68,10 @@ def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
 
 
 def _softplus_rule(g: Any, x: Any, beta: float, threshold: float) -> Any:
-    return where(x * beta > threshold, g, g * sigmoid(x * beta))
+    """From the threshold on the slope is constant, also where it is that of the curve."""
+    scaled = x * beta
+    curved = where(scaled >= threshold, threshold, scaled) if math.isfinite(threshold) else scaled
+    return where(scaled > threshold, g, g * sigmoid(curved))
 
 
 softplus = elementwise(
@@ -121,7 +124,8 @@ def _huber(x: Any, *, delta: float) -> Any:
 
 
 def _huber_rule(g: Any, x: Any, delta: float) -> Any:
-    return g * where(abs_(x) >= delta, sign(x) * delta, x)
+    """At the ties, and for NaN, the slope is constant."""
+    return g * where(abs_(x) < delta, x, where(x != x, math.nan, sign(x) * delta))
 
 
 def _emit_huber(ir: Any, x: Any, *, delta: float) -> Any:

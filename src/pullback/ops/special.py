@@ -9,7 +9,17 @@ import numpy as np
 
 from pullback.core.callsite import with_site
 from pullback.errors import UnsupportedError
-from pullback.ops.elementwise import abs_, cos, exp, log, logical_and, logical_or, where
+from pullback.ops.broadcast import zeros_like
+from pullback.ops.elementwise import (
+    abs_,
+    cos,
+    exp,
+    log,
+    logical_and,
+    logical_or,
+    sign,
+    where,
+)
 from pullback.ops.kinds import elementwise, linear
 from pullback.typing import Shape
 
@@ -41,7 +51,9 @@ def _polygamma(x: Any, *, order: int) -> Any:
     name = "polygamma" if order else "psi"
     function = scipy_special(name)
     value = function(order, x) if order else function(x)
-    return _same_float(x, np.where(x == -math.inf, math.nan, value))  # a pole at each -n
+    # a pole at each -n: at -inf PyTorch keeps its sign where that is the same for all
+    beyond = (-1) ** (order + 1) * math.inf if order > 1 else math.nan
+    return _same_float(x, np.where(x == -math.inf, beyond, value))
 
 
 def _polygamma_rule(g: Any, x: Any, order: int) -> Any:
@@ -62,6 +74,18 @@ lgamma = elementwise(
     vjp=dict(x=lambda g, x: g * polygamma(x, order=0)),
     jvp=dict(x=lambda t, x: t * polygamma(x, order=0)),
     doc="the logarithm of the absolute value of the gamma function",
+)  # fmt: skip
+
+
+def _copysign_slope(a: Any, out: Any) -> Any:
+    """Whether the sign was kept (1) or changed (-1); 0 at 0, as for |a|."""
+    return where(a != a, math.nan, sign(a) * sign(out))
+
+
+copysign = elementwise(
+    "copysign", np.copysign, promotion="float", partials=dict(a=_copysign_slope),
+    vjp=dict(b=lambda g: zeros_like(g)), jvp=dict(b=lambda t: zeros_like(t)),
+    doc="|a| with the sign of b (-0.0 counts as negative)",
 )  # fmt: skip
 
 
