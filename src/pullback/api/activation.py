@@ -5,6 +5,7 @@ Selections are by `where`, so that the gradient at a kink is the one-sided one t
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -74,7 +75,8 @@ def relu6(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """(x + 3) / 6 kept between 0 and 1."""
     x = base.floating(input, "hardsigmoid", "hardsigmoid_cpu")
-    return where(x <= -3, 0.0, where(x >= 3, 1.0, (x + 3) / 6))
+    fixed = elementwise.clamp(x.detach(), 0, 1)  # outside, and for NaN, a constant
+    return where((x > -3) & (x < 3), (x + 3) / 6, fixed)
 
 
 def hardswish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
@@ -148,7 +150,7 @@ def tanhshrink(input: Any) -> Tensor:  # noqa: A002
 def mish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x tanh(softplus(x))."""
     x = base.floating(input, "mish", "mish_cpu")
-    return x * elementwise.tanh(base.softplus(x))
+    return x * elementwise.tanh(base.softplus(x, threshold=math.inf))
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002

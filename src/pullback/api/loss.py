@@ -270,7 +270,7 @@ def soft_margin_loss(
     """log(1 + exp(-target input))."""
     x = arguments.tensor(input, "soft_margin_loss")
     # without overflow, unlike log1p(exp(.))
-    loss = apply(nn.softplus, (-target * x,), {"beta": 1, "threshold": math.inf})
+    loss = softplus(-target * x, threshold=math.inf)
     return _reduced(loss, _mode(size_average, reduce_, reduction))
 
 
@@ -436,9 +436,7 @@ def binary_cross_entropy(
         raise ArgumentRuntimeError(
             with_site("all elements of input should be between 0 and 1")
         )
-    low = elementwise.clamp(elementwise.log(x), min=-100)
-    high = elementwise.clamp(elementwise.log1p(-x), min=-100)
-    loss = -(t * low + (1 - t) * high)
+    loss = apply(nn.bce, (x, t), {})
     loss = loss if weight is None else loss * weight
     return _reduced(loss, _mode(size_average, reduce_, reduction))
 
@@ -455,6 +453,6 @@ def binary_cross_entropy_with_logits(
             with_site(f"Target size ({t.shape}) must be the same as input size ({x.shape})")
         )
     scale = 1 if pos_weight is None else (pos_weight - 1) * t + 1
-    loss = (1 - t) * x + scale * softplus(-x)
+    loss = (1 - t) * x + scale * softplus(-x, threshold=math.inf)
     loss = loss if weight is None else loss * weight
     return _reduced(loss, _mode(size_average, reduce_, reduction))

@@ -143,7 +143,7 @@ def silu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 
 def logsigmoid(input: Any) -> Tensor:  # noqa: A002
     """log(sigmoid(x)), without overflow."""
-    return -softplus(-arguments.tensor(input, "logsigmoid"))
+    return -softplus(-arguments.tensor(input, "logsigmoid"), threshold=math.inf)
 
 
 def gelu(input: Any, approximate: str = "none") -> Tensor:  # noqa: A002

@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.callsite import with_site
 from pullback.errors import UnsupportedError
 from pullback.ops.broadcast import broadcast_to, shape_of, sum_
-from pullback.ops.elementwise import abs_, exp, sigmoid, sign, where
+from pullback.ops.elementwise import abs_, clamp, exp, log, log1p, sigmoid, sign, where
 from pullback.ops.indexing import _pick, unpick
 from pullback.ops.kinds import elementwise, general
 from pullback.typing import Shape
@@ -67,11 +67,19 @@ def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
     return np.where(scaled > threshold, x, with_log / beta).astype(x.dtype, copy=False)
 
 
+def _steady_sigmoid(x: Any) -> Any:
+    """sigmoid(x); as a Tensor with a derivative that is exact in both tails, unlike (1 - s) s."""
+    if type(x) is np.ndarray:
+        return sigmoid(x)
+    low = sigmoid(where(x > 0, -x, x))
+    return where(x > 0, 1 - low, low)
+
+
 def _softplus_rule(g: Any, x: Any, beta: float, threshold: float) -> Any:
     """From the threshold on the slope is constant, also where it is that of the curve."""
     scaled = x * beta
     curved = where(scaled >= threshold, threshold, scaled) if math.isfinite(threshold) else scaled
-    return where(scaled > threshold, g, g * sigmoid(curved))
+    return where(scaled > threshold, g, g * _steady_sigmoid(curved))
 
 
 softplus = elementwise(
@@ -138,6 +146,40 @@ def _emit_huber(ir: Any, x: Any, *, delta: float) -> Any:
 huber = elementwise(
     "huber", _huber, promotion="float", vjp=dict(x=_huber_rule), jvp=dict(x=_huber_rule),
     emit=_emit_huber, doc="x^2 / 2 for |x| up to delta, delta (|x| - delta / 2) beyond",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- the loss of probabilities
+_EPSILON = 1e-12  # how far PyTorch keeps the slope's denominator from 0
+
+
+def _bce(x: Any, t: Any) -> Any:
+    return (t - 1) * np.maximum(np.log1p(-x), -100) - t * np.maximum(np.log(x), -100)
+
+
+def _bce_slope(x: Any, t: Any) -> Any:
+    return (x - t) / np.maximum((1 - x) * x, _EPSILON)
+
+
+def _bce_curve(x: Any, t: Any) -> Any:
+    """d bce_slope / dx, which stays finite at 0 and 1 as well."""
+    away = (x + _EPSILON) * (1 - x + _EPSILON)
+    return (x * x - 2 * x * t + t) / (away * away)
+
+
+def _bce_in_target(x: Any) -> Any:
+    return log1p(-x) - log(x)
+
+
+bce_slope = elementwise(
+    "bce_slope", _bce_slope, promotion="float",
+    partials=dict(x=_bce_curve, t=lambda x: -1 / clamp((1 - x) * x, min=_EPSILON, max=None)),
+    doc="(x - t) / (x (1 - x)), with a denominator of at least 1e-12",
+)  # fmt: skip
+bce = elementwise(
+    "bce", _bce, promotion="float", node_name="BinaryCrossEntropyBackward0",
+    partials=dict(x=lambda x, t: bce_slope(x, t), t=_bce_in_target),
+    doc="-(t log x + (1 - t) log(1 - x)), with logarithms of at least -100",
 )  # fmt: skip
 
 
