@@ -101,7 +101,11 @@ def _power(a: Any, b: Any) -> Any:
         return np.power(a.astype(np.int64), b).astype(bool) if not is_number(b) else a**b
     if is_number(b) and b == -0.5 and getattr(a, "dtype", _FLOAT).kind == "f":
         return np.reciprocal(np.sqrt(a))  # NaN at -inf, as a ** 0.5 is; C's pow has 0
-    return a**b
+    out = a**b
+    if out.dtype.kind == "c" and np.isnan(out).any():
+        # NumPy multiplies for a whole b, and a huge a ** 20 is no number to divide by
+        return np.where(np.isnan(out) & np.isfinite(a) & (a != 0), np.exp(b * np.log(a)), out)
+    return out
 
 
 def _known_power_slope(g: Any, a: Any, b: Any) -> Any:
@@ -113,7 +117,7 @@ def _known_power_slope(g: Any, a: Any, b: Any) -> Any:
             return g
         if b == 2:
             return g * conj(a * 2)
-    return g * conj(b * (pow_(a, -0.5) if b == 0.5 else a ** (b - 1)))
+    return g * conj(b * pow_(a, b - 1))
 
 
 def _power_in_base(g: Any, a: Any, b: Any) -> Any:
@@ -123,7 +127,7 @@ def _power_in_base(g: Any, a: Any, b: Any) -> Any:
     """
     if is_number(b):
         return _known_power_slope(g, a, b)
-    power = a ** (b - 1)
+    power = pow_(a, b - 1)
     size = abs_(power) if is_complex(power) else power
     constant = logical_and(b == 0, logical_not(logical_and(size > 0, size < math.inf)))
     return where(constant, 0, g * conj(b * power))
