@@ -112,7 +112,8 @@ def _known_power_slope(g: Any, a: Any, b: Any) -> Any:
     """g * conj(b a^(b-1)) for a number b."""
     if b == 0:
         return zeros_like(g)
-    if not getattr(a, "requires_grad", False):  # else the result depends on a, if only by a ** 0
+    # on the tape the result depends on a, if only by a ** 0
+    if type(a) is np.ndarray or not getattr(a, "requires_grad", False):
         if b == 1:
             return g
         if b == 2:
@@ -157,8 +158,12 @@ pow_ = elementwise(
     jvp=dict(a=lambda t, a, b: conj(_power_in_base(conj(t), a, b))),
     emit=lambda ir, a, b: ir.power(a, b), reference="operator.pow", doc="a ** b",
 )  # fmt: skip
+def _square_rule(g: Any, x: Any) -> Any:
+    return g * conj(x * 2) if type(x) is np.ndarray else _known_power_slope(g, x, 2)
+
+
 square = elementwise(
-    "square", np.square, promotion=None, vjp=dict(x=lambda g, x: _known_power_slope(g, x, 2)),
+    "square", np.square, promotion=None, vjp=dict(x=_square_rule),
     jvp=dict(x=lambda t, x: t * (x * 2)),
     node_name="PowBackward0", emit=lambda ir, x: ir.fmul(x, x), doc="x * x",
 )  # fmt: skip

@@ -62,24 +62,27 @@ log_softmax = general(
 
 
 def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
-    scaled = x * beta
-    with_log = np.log1p(np.exp(-np.abs(scaled))) + np.maximum(scaled, 0)
-    return np.where(scaled > threshold, x, with_log / beta).astype(x.dtype, copy=False)
+    scaled = x if beta == 1 else x * beta
+    curve = np.log1p(np.exp(-np.abs(scaled))) + np.maximum(scaled, 0)
+    if beta != 1:
+        curve = curve / beta
+    if threshold < math.inf:
+        curve = np.where(scaled > threshold, x, curve)
+    return np.asarray(curve).astype(x.dtype, copy=False)
 
 
-def _steady_sigmoid(x: Any) -> Any:
-    """sigmoid(x); as a Tensor with a derivative that is exact in both tails, unlike (1 - s) s."""
-    if type(x) is np.ndarray:
-        return sigmoid(x)
+def _softplus_slope(x: Any, threshold: float) -> Any:
+    """sigmoid(x), with a derivative that is exact in both tails, and 0 from the threshold on."""
+    if threshold < math.inf:
+        x = where(x >= threshold, threshold, x)
     low = sigmoid(where(x > 0, -x, x))
     return where(x > 0, 1 - low, low)
 
 
 def _softplus_rule(g: Any, x: Any, beta: float, threshold: float) -> Any:
-    """From the threshold on the slope is constant, also where it is that of the curve."""
-    scaled = x * beta
-    curved = where(scaled >= threshold, threshold, scaled) if math.isfinite(threshold) else scaled
-    return where(scaled > threshold, g, g * _steady_sigmoid(curved))
+    scaled = x if beta == 1 else x * beta
+    slope = sigmoid(scaled) if type(x) is np.ndarray else _softplus_slope(scaled, threshold)
+    return where(scaled > threshold, g, g * slope) if threshold < math.inf else g * slope
 
 
 softplus = elementwise(

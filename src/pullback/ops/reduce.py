@@ -175,14 +175,18 @@ smallest = general(
 )  # fmt: skip
 
 
+def _ordered(x: Any, axis: Axes) -> Any:
+    """The elements of each slice along a last axis, from the smallest to NaN."""
+    rest = [i for i in range(x.ndim) if i not in axis]
+    rows = x.transpose(*rest, *axis).reshape(*(x.shape[i] for i in rest), count(x.shape, axis))
+    return np.sort(rows, -1)
+
+
 def _middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     if not axis:
         return x.copy()
-    rest = [i for i in range(x.ndim) if i not in axis]
-    n = math.prod(x.shape[i] for i in axis)
-    rows = x.transpose(*rest, *axis).reshape(*(x.shape[i] for i in rest), n)
-    ordered = np.sort(rows, -1)  # NaN goes last
-    out = ordered[..., (n - 1) // 2]
+    ordered = _ordered(x, axis)
+    out = ordered[..., (ordered.shape[-1] - 1) // 2]
     if x.dtype.kind == "f":
         out = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], out)
     return out.reshape(kept_shape(x.shape, axis)) if keepdims else out
@@ -196,9 +200,9 @@ middle = general(
 
 
 def _nan_middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
-    rows = x.transpose(*(i for i in range(x.ndim) if i not in axis), *axis)
-    rows = rows.reshape(*(n for i, n in enumerate(x.shape) if i not in axis), -1)
-    ordered = np.sort(rows, -1)  # NaN goes last
+    if not axis:
+        return x.copy()
+    ordered = _ordered(x, axis)
     present = (ordered == ordered).sum(-1, keepdims=True)
     out = np.take_along_axis(ordered, np.maximum((present - 1) // 2, 0), -1)[..., 0]
     return out.reshape(kept_shape(x.shape, axis)) if keepdims else out
