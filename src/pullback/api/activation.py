@@ -9,12 +9,15 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
+
 from pullback.api import arguments, elementwise
 from pullback.api import nn as base
 from pullback.core.callsite import here, with_site
 from pullback.eager.apply import apply
-from pullback.eager.tensor import Tensor
+from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentValueError
+from pullback.ops import elementwise as elementwise_ops
 from pullback.ops import nn
 
 where = elementwise.where
@@ -51,6 +54,19 @@ softmin = _guessing("softmin", _softmin)
 
 
 # ---------------------------------------------------------------- pieces of lines
+def _gated(name: str, inside: Tensor, x: Tensor, fixed: Any) -> Tensor:
+    """x where `inside` holds, a constant elsewhere."""
+    if not isinstance(fixed, Tensor):
+        fixed = wrap(np.asarray(fixed).astype(x._data.dtype))
+    return apply(elementwise_ops.gated, (inside, x, fixed), {}, f"{name}Backward0")
+
+
+def _beyond(x: Tensor, size: float) -> Tensor:
+    """Where |x| is larger, or NaN."""
+    plain = x.detach()
+    return elementwise.logical_not((plain >= -size) & (plain <= size))
+
+
 def hardtanh(
     input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False  # noqa: A002
 ) -> Tensor:
@@ -62,9 +78,9 @@ def hardtanh(
         )
     if x._data.dtype.kind not in "fc":
         return elementwise.clamp(x, int(min_val), int(max_val))
-    # outside, and for NaN, a constant
-    fixed = elementwise.clamp(x.detach(), float(min_val), float(max_val))
-    return where((x > min_val) & (x < max_val), x, fixed)
+    plain = x.detach()
+    fixed = elementwise.clamp(plain, float(min_val), float(max_val))  # for NaN, too
+    return _gated("Hardtanh", (plain > min_val) & (plain < max_val), x, fixed)
 
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
@@ -90,13 +106,13 @@ def hardswish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:  # noqa: A002
     """x above the threshold, `value` elsewhere."""
     x = arguments.tensor(input, "threshold")
-    return where(x <= threshold, value, x).to(x.dtype)
+    return _gated("Threshold", elementwise.logical_not(x.detach() <= threshold), x, value)
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:  # noqa: A002
     """0 between -lambd and lambd, x elsewhere."""
     x = arguments.tensor(input, "hardshrink")
-    return where((x >= -lambd) & (x <= lambd), 0.0, x)
+    return _gated("Hardshrink", _beyond(x, lambd), x, 0)
 
 
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:  # noqa: A002
@@ -106,7 +122,9 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:  # noqa: A002
         raise ArgumentRuntimeError(
             with_site(f"lambda must be greater or equal to 0, but found to be {lambd}.")
         )
-    return where((x >= -lambd) & (x <= lambd), 0.0, x - elementwise.sign(x) * lambd)
+    far = _beyond(x, lambd)
+    step = where(far, elementwise.sign(x.detach()) * lambd, 0.0)
+    return _gated("Softshrink", far, x, 0) - step
 
 
 def prelu(input: Any, weight: Any) -> Tensor:  # noqa: A002

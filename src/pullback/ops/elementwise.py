@@ -69,6 +69,29 @@ where = general(
     doc="a where condition holds, b elsewhere",
 )  # fmt: skip
 
+linked = elementwise(
+    "linked", lambda a, x: np.where(True, a, x), node_name="ThresholdBackwardBackward0",
+    vjp=dict(a=lambda g: g, x=lambda g: zeros_like(g)),
+    jvp=dict(a=lambda t: t, x=lambda t: zeros_like(t)),
+    emit=lambda ir, a, x: a, doc="a, which does not change with x",
+)  # fmt: skip
+
+
+def link(value: Any, x: Any) -> Any:
+    """A slope that is constant in x: on the tape its derivative is 0, as in PyTorch, not absent."""
+    if type(x) is np.ndarray or not getattr(x, "requires_grad", False):
+        return value
+    return linked(value, x)
+
+
+gated = elementwise(
+    "gated", _where, inputs=("condition", "x", "fixed"), promotion="where",
+    vjp=dict(x=lambda g, condition, x: link(where(condition, g, 0), x)),
+    jvp=dict(x=lambda t, condition: where(condition, t, 0)),
+    emit=lambda ir, condition, x, fixed: ir.select(condition, x, fixed),
+    doc="x where condition holds, a constant elsewhere",
+)  # fmt: skip
+
 # ---------------------------------------------------------------- arithmetic
 add = elementwise(
     "add", np.add, partials=dict(a=1, b=1),
@@ -480,7 +503,7 @@ def _relu(x: Any) -> Any:
 
 relu = elementwise(
     "relu", _relu, promotion=None,
-    vjp=dict(x=lambda g, out: where(out <= 0, 0, g)),
+    vjp=dict(x=lambda g, out: link(where(out <= 0, 0, g), out)),
     jvp=dict(x=lambda t, out: where(out <= 0, 0, t)),
     emit=lambda ir, x: ir.fmax(x, ir.constant(0.0)), doc="max(x, 0), with derivative 0 at 0",
 )  # fmt: skip

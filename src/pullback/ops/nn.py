@@ -10,7 +10,7 @@ import numpy as np
 from pullback.core.callsite import with_site
 from pullback.errors import UnsupportedError
 from pullback.ops.broadcast import broadcast_to, shape_of, sum_
-from pullback.ops.elementwise import abs_, clamp, exp, log, log1p, sigmoid, sign, where
+from pullback.ops.elementwise import abs_, clamp, exp, link, log, log1p, sigmoid, sign, where
 from pullback.ops.indexing import _pick, unpick
 from pullback.ops.kinds import elementwise, general
 from pullback.typing import Shape
@@ -96,7 +96,7 @@ def _leaky_relu(x: Any, *, negative_slope: float) -> Any:
 
 
 def _leaky_relu_rule(g: Any, x: Any, negative_slope: float) -> Any:
-    return where(x > 0, g, g * negative_slope)
+    return link(where(x > 0, g, g * negative_slope), x)
 
 
 leaky_relu = elementwise(
