@@ -71,9 +71,9 @@ where = general(
 
 linked = elementwise(
     "linked", lambda a, x: np.where(True, a, x), node_name="ThresholdBackwardBackward0",
-    vjp=dict(a=lambda g: g, x=lambda g: zeros_like(g)),
-    jvp=dict(a=lambda t: t, x=lambda t: zeros_like(t)),
-    emit=lambda ir, a, x: a, doc="a, which does not change with x",
+    vjp=dict(a=lambda g: g, x=lambda g: None), jvp=dict(a=lambda t: t, x=lambda t: zeros_like(t)),
+    emit=lambda ir, a, x: a,
+    doc="a, which does not change with x: `autograd.grad` gives zeros, and no pass computes them",
 )  # fmt: skip
 
 
