@@ -397,7 +397,7 @@ REFUSED = {"index mask", "masked_select", "masked_scatter"}
 # The indices come from NumPy directly, and a clear error says so.
 UNBUILT = {
     *(f"scatter_reduce {r} {own}" for r in ("amax", "amin") for own in (True, False)),
-    "kthvalue", "mode", "nanmedian", "nanmedian dim", "nanquantile",
+    "kthvalue", "mode", "nanmedian dim", "nanquantile",
     *(f"quantile {w}" for w in "linear lower higher midpoint nearest all keepdim".split()),
 }  # fmt: skip
 # running statistics are shared by the examples: PyTorch refuses to write them, too

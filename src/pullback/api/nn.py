@@ -132,8 +132,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or alpha * (exp(x) - 1) below 0."""
     x = floating(input, "elu", "elu_cpu")
-    below = elementwise.expm1(elementwise.clamp(x, max=0)) * alpha
-    return elementwise.where(x <= 0, below, x)  # NaN stays, with the gradient of x
+    return apply(nn.elu, (x,), {"alpha": alpha, "scale": 1.0, "rate": 1.0})
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
@@ -144,7 +143,7 @@ def silu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 
 def logsigmoid(input: Any) -> Tensor:  # noqa: A002
     """log(sigmoid(x)), without overflow."""
-    return -softplus(-arguments.tensor(input, "logsigmoid"))
+    return -softplus(-arguments.tensor(input, "logsigmoid"), threshold=math.inf)
 
 
 def gelu(input: Any, approximate: str = "none") -> Tensor:  # noqa: A002

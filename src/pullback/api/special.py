@@ -50,24 +50,19 @@ def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Tensor:  
     x = _floating(arguments.tensor(input, "logit"))
     if eps is not None:
         x = elementwise.clamp(x, min=eps, max=1 - eps)
-    return into(out, elementwise.log(x / (1 - x)))
+    return into(out, apply(ops.logit, (x,), {}))
 
 
 def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """input * log(other), 0 where input is 0 (but NaN where other is)."""
     a, b = elementwise.pair("xlogy", input, other)
-    none = (a == 0) & ((b <= 0) | (b == math.inf)) if isinstance(a, Tensor) else (
-        (b <= 0) | (b == math.inf) if a == 0 else wrap(np.zeros((), bool))
-    )  # fmt: skip
-    safe = where(none, 1, b if isinstance(b, Tensor) else wrap(np.asarray(b, a._data.dtype)))
-    return into(out, a * elementwise.log(safe))
+    return into(out, apply(ops.xlogy, (a, b), {}))
 
 
 def sinc(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """sin(pi x) / (pi x), 1 at 0."""
     x = _floating(arguments.tensor(input, "sinc"))
-    angle = where(x == 0, 1.0, x) * math.pi
-    return into(out, where(x == 0, 1.0, elementwise.sin(angle) / angle))
+    return into(out, apply(ops.sinc, (x,), {}))
 
 
 def deg2rad(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -87,16 +82,8 @@ def ldexp(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
 
 
 def copysign(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-    """|input| with the sign of other (-0.0 counts as negative); no gradient reaches other."""
-    a, b = elementwise.pair("copysign", input, other)
-    size = elementwise.absolute(_floating(a if isinstance(a, Tensor) else wrap(np.asarray(a))))
-    if isinstance(b, Tensor):
-        plain = b.detach()  # 1 / -0.0 is -inf: the sign of a zero shows in its reciprocal
-        sign = (plain < 0) | ((plain == 0) & (elementwise.reciprocal(plain) < 0))
-    else:
-        sign = wrap(np.asarray(math.copysign(1.0, b) < 0))
-    wide = dtypes.to_numpy(elementwise.result_type(size, b))
-    return into(out, where(sign, -size, size).to(dtypes.public(wide)))
+    """|input| with the sign of other (-0.0 counts as negative); the gradient of other is 0."""
+    return into(out, apply(ops.copysign, elementwise.pair("copysign", input, other), {}))
 
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Tensor:  # noqa: A002

@@ -23,6 +23,7 @@ from pullback.errors import (
     UnsupportedError,
 )
 from pullback.ops import indexing as indexing_ops
+from pullback.ops import reduce as reduce_ops
 
 into = elementwise.into
 _Nanmedian = reduce.return_type("nanmedian")
@@ -94,22 +95,20 @@ def nanmean(
 def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
     """The median of the elements that are not NaN; along `dim`, with its index."""
     x = arguments.tensor(input, "nanmedian")
-    whole = dim is None
-    if whole:
-        x, dim = reshape(x, -1), 0
+    if dim is None:
+        if not x._data.size:
+            return reduce.median(x)
+        params = {"axis": tuple(range(x.ndim)), "keepdims": False}
+        return apply(reduce_ops.nan_middle, (x,), params)
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
         return _Nanmedian(x.clone(), wrap(np.zeros((), np.int64)))
     data = concrete(x, "nanmedian")
-    if whole and not data.size:
-        return reduce.median(x)
     order = np.argsort(data, a, kind="stable")  # NaN comes last
     present = (data == data).sum(a, keepdims=True)
     middle = np.maximum((present - 1) // 2, 0)
     index = np.take_along_axis(order, middle, a).squeeze(a)
-    node = "NanmedianBackward0" if whole else "NanmedianBackward1"
-    found = _chosen("nanmedian", x, index, a, keepdim, node)
-    return found.values if whole else found
+    return _chosen("nanmedian", x, index, a, keepdim, "NanmedianBackward1")
 
 
 class _Extremes(tuple):  # type: ignore[type-arg]

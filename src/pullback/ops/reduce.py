@@ -12,8 +12,6 @@ from pullback.ops.elementwise import (
     abs_,
     exp,
     log,
-    logical_and,
-    logical_or,
     pow_,
     real,
     sgn,
@@ -177,14 +175,18 @@ smallest = general(
 )  # fmt: skip
 
 
+def _ordered(x: Any, axis: Axes) -> Any:
+    """The elements of each slice along a last axis, from the smallest to NaN."""
+    rest = [i for i in range(x.ndim) if i not in axis]
+    rows = x.transpose(*rest, *axis).reshape(*(x.shape[i] for i in rest), count(x.shape, axis))
+    return np.sort(rows, -1)
+
+
 def _middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     if not axis:
         return x.copy()
-    rest = [i for i in range(x.ndim) if i not in axis]
-    n = math.prod(x.shape[i] for i in axis)
-    rows = x.transpose(*rest, *axis).reshape(*(x.shape[i] for i in rest), n)
-    ordered = np.sort(rows, -1)  # NaN goes last
-    out = ordered[..., (n - 1) // 2]
+    ordered = _ordered(x, axis)
+    out = ordered[..., (ordered.shape[-1] - 1) // 2]
     if x.dtype.kind == "f":
         out = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], out)
     return out.reshape(kept_shape(x.shape, axis)) if keepdims else out
@@ -194,6 +196,22 @@ middle = general(
     "middle", _middle, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
     node_name="MedianBackward0",
     doc="the median (the lower of two); ties, or NaNs, share the gradient", **_REDUCTION,
+)  # fmt: skip
+
+
+def _nan_middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    if not axis:
+        return x.copy()
+    ordered = _ordered(x, axis)
+    present = (ordered == ordered).sum(-1, keepdims=True)
+    out = np.take_along_axis(ordered, np.maximum((present - 1) // 2, 0), -1)[..., 0]
+    return out.reshape(kept_shape(x.shape, axis)) if keepdims else out
+
+
+nan_middle = general(
+    "nan_middle", _nan_middle, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    node_name="NanmedianBackward0",
+    doc="the median (the lower of two) of what is not NaN; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
 
 
@@ -305,10 +323,17 @@ def _std_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool, correctio
     return _var_forward(t, x, axis, keepdims, correction) * _half_over(out)
 
 
+def _std(x: Any, *, axis: Axes, keepdims: bool, correction: float) -> Any:
+    squares = _var(x, axis=axis, keepdims=keepdims, correction=correction)
+    if squares.dtype == np.float32 and not ((squares > 1e-37) & (squares < math.inf)).all():
+        # the squares leave the range of float32, their root does not
+        wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+        squares = _var(wide, axis=axis, keepdims=keepdims, correction=correction)
+    return np.sqrt(squares).astype(x.real.dtype, copy=False)
+
+
 std = general(
-    "std", lambda x, *, axis, keepdims, correction: np.sqrt(
-        _var(x, axis=axis, keepdims=keepdims, correction=correction)),
-    vjp=dict(x=_std_back), jvp=dict(x=_std_forward),
+    "std", _std, vjp=dict(x=_std_back), jvp=dict(x=_std_forward),
     doc="the standard deviation over axes", **_REDUCTION,
 )  # fmt: skip
 
@@ -349,9 +374,13 @@ def _norm_direction(x: Any, o: Any, p: float, axis: Axes) -> Any:
         ones, number = _among(abs_(x), o, axis)
         return sgn(x) * (ones / number)
     size = abs_(x)
-    ratio = where(size == 0, 1, size) / safe
-    zero = logical_or(o == 0, logical_and(size == 0, o == o))  # a norm of NaN leaves no 0
-    return where(zero, 0, sgn(x) * ratio ** (p - 1))
+    if p < 1:
+        # the infinite slope at a 0 counts as 0; but a norm that is infinite or NaN leaves no 0
+        ratio = where(size == 0, 1, size) / safe
+        return where(size == 0, o * 0, where(o == 0, 0, sgn(x) * ratio ** (p - 1)))
+    if p < 2:  # the slope of the slope is infinite at a 0, and must not reach `o`
+        return where(o == 0, 0, sgn(x) * size ** (p - 1) / safe ** (p - 1))
+    return where(o == 0, 0, sgn(x) * (size / safe) ** (p - 1))
 
 
 def _norm_back(g: Any, x: Any, out: Any, p: float, axis: Axes, keepdims: bool) -> Any:
@@ -388,7 +417,7 @@ cumsum = linear(
 
 
 def _cumprod_back(g: Any, x: Any, out: Any, axis: int) -> Any:
-    if not x.ndim:
+    if not x.ndim or x.shape[axis] == 1:
         return g
     if not may_hold_zero(x):
         return _reverse_cumsum(g * conj(out), axis) / conj(x)
@@ -420,5 +449,6 @@ cumprod = general(
 
 __all__ = [
     "all_", "amax", "amin", "any_", "argmax", "argmin", "cast", "cumprod", "cumsum", "log",
-    "largest", "logsumexp", "mean", "middle", "norm", "pow_", "prod", "sign", "smallest", "std", "sum_", "var",
+    "largest", "logsumexp", "mean", "middle", "nan_middle", "norm", "pow_", "prod", "sign",
+    "smallest", "std", "sum_", "var",
 ]  # fmt: skip
