@@ -166,7 +166,7 @@ def test_materialize_with_forbidden_unused_is_refused() -> None:
 def test_inputs_must_require_grad() -> None:
     with pytest.raises(RuntimeError, match="does not require grad"):
         torch.autograd.grad(leaf(1.0).sum(), torch.ones(1))
-    with pytest.raises(ValueError, match="non-empty inputs"):
+    with pytest.raises(RuntimeError, match="cannot be empty"):
         torch.autograd.grad(leaf(1.0).sum(), [])
 
 
@@ -257,3 +257,39 @@ def test_the_first_gradient_is_taken_over_without_a_copy() -> None:
         tracemalloc.stop()
     assert x.grad is not None
     assert size <= peak < 1.5 * size
+
+
+@pytest.mark.parametrize(
+    ("returned", "kind", "message"),
+    [
+        (1, TypeError, "expected tuple, but hook returned 'int'"),
+        ([torch.ones(2)], TypeError, "expected tuple, but hook returned 'list'"),
+        ((), RuntimeError, "has returned an incorrect number of values"),
+        ((1,), TypeError, "expected Variable, but hook returned 'int'"),
+    ],
+)
+def test_what_hooks_of_nodes_may_not_return(
+    returned: object, kind: type[Exception], message: str
+) -> None:
+    x = leaf(1.0, 2.0)
+    y = x.sin()
+    y.grad_fn.register_hook(lambda inputs, outputs: returned)
+    with pytest.raises(kind, match=message):
+        y.sum().backward()
+    z = x.sin()
+    z.grad_fn.register_prehook(lambda outputs: returned)
+    with pytest.raises(kind, match=message):
+        z.sum().backward()
+    assert x.grad is None
+
+
+def test_what_grad_captures_of_a_tensor_with_hooks() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    z = (y * 3).sum()
+    y.register_hook(lambda g: g * 10)
+    y.grad_fn.register_prehook(lambda g: (g[0] * 100,))
+    (end,) = torch.autograd.grad(z, [y], retain_graph=True)
+    assert end.tolist() == [30.0, 30.0]  # where the pass ends, the node does not run
+    passed, at_leaf = torch.autograd.grad(z, [y, x])
+    assert passed.tolist() == [3.0, 3.0] and at_leaf.tolist() == [6000.0, 6000.0]

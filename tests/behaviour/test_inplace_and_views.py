@@ -83,7 +83,7 @@ def test_writing_into_the_base_reaches_the_view() -> None:
     v = y.view(2, 1)
     y.mul_(3)
     v.sum().backward()
-    assert v.grad_fn.name() == "ViewBackward0" and x.grad.tolist() == [3.0, 3.0]
+    assert v.grad_fn.name() == "AsStridedBackward0" and x.grad.tolist() == [3.0, 3.0]
 
 
 def test_views_of_views_and_transposes() -> None:
@@ -124,8 +124,30 @@ def test_assignment_with_index_arrays_and_masks() -> None:
 def test_outputs_of_split_refuse_inplace() -> None:
     y = leaf(1.0, 2.0, 3.0) * 1
     part = y.split(2)[0]
-    with pytest.raises(RuntimeError, match="Output of a function that returns multiple views"):
+    with pytest.raises(RuntimeError, match="Output 0 of .* is a view and is being modified"):
         part.add_(1)
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been"):
+        part.sum()
+    assert y.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_views_made_under_no_grad_refuse_recorded_writes() -> None:
+    y = leaf(1.0, 2.0) * 1
+    with torch.no_grad():
+        v = y[:1]
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being"):
+        v.add_(1)
+    assert y.tolist() == [1.0, 2.0] and y._version == 0
+    b = torch.zeros(2)
+    with torch.no_grad():
+        w = b[:1]
+    w.add_(1)  # nothing requires grad: nothing is recorded
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being"):
+        w.mul_(leaf(3.0))
+    with torch.no_grad():
+        w.mul_(leaf(3.0))
+    assert b.tolist() == [3.0, 0.0]
 
 
 def test_views_under_no_grad_and_detached_writes() -> None:
@@ -195,8 +217,21 @@ def test_out_argument() -> None:
     assert torch.add(torch.ones(2), 1, out=out) is out and out.tolist() == [2.0, 2.0]
     with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
         torch.add(leaf(1.0, 2.0), 1, out=out)
-    with pytest.raises(RuntimeError, match="out= has shape"):
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
         torch.add(torch.ones(3), 1, out=out)
+    assert out.tolist() == [2.0, 2.0, 2.0]
+    empty = torch.empty(0)
+    torch.exp(torch.zeros(2, 2), out=empty)  # an empty output is resized without a word
+    assert empty.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_out_of_another_dtype() -> None:
+    wide = torch.zeros(2, dtype=torch.float64)
+    assert torch.add(torch.ones(2), 1, out=wide).tolist() == [2.0, 2.0]
+    whole = torch.zeros(2, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output"):
+        torch.add(torch.ones(2), 1, out=whole)
+    assert whole.tolist() == [0, 0] and whole._version == 0
 
 
 def test_second_order_through_an_inplace_write() -> None:

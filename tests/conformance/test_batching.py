@@ -39,16 +39,19 @@ def ints(*values: Any) -> Any:
 def spelled_out() -> dict[str, list[Sample]]:
     """Samples by the name of their primitive."""
     all_, i2, j2 = slice(None), ints(0, 1), ints(2, 0)
-    chain = ((REGISTRY["getitem"], {"key": (slice(0, 2), Ellipsis)}, None),
-             (REGISTRY["permute"], {"perm": (1, 0)}, None))  # fmt: skip
+    cut = (None, REGISTRY["getitem"], {"key": (slice(0, 2), Ellipsis)}, None)
+    flat = (None, REGISTRY["reshape"], {"shape": (4,)}, None)
+    turned = ((None, REGISTRY["permute"], {"perm": (1, 0)}, None), *flat[1:])
     found: dict[str, list[Sample]] = {
         "copy": [((real(2, 3), real(3)), {}), ((real(2, 3), real()), {}), ((real(), real()), {})],
         "replace": [((real(2, 3), real(2, 3)), {}), ((real(), real()), {})],
         "alias": [((real(2, 3),), {}), ((real(),), {})],
         "view_write": [
-            ((real(3, 4), real(4, 2)), {"chain": chain}),
-            ((real(2, 2), real(4)), {"chain": ((REGISTRY["reshape"], {"shape": (4,)}, None),)}),
-            ((real(), real()), {"chain": ((REGISTRY["alias"], {}, None),)}),
+            ((real(3, 4), real(4, 2)),
+             {"chain": (cut, REGISTRY["permute"], {"perm": (1, 0)}, None), "order": None}),
+            ((real(2, 2), real(4)), {"chain": flat, "order": None}),
+            ((real(2, 2), real(4)), {"chain": turned, "order": (1, 0)}),
+            ((real(), real()), {"chain": (None, REGISTRY["alias"], {}, None), "order": None}),
         ],
         "take": [((real(2, 3, 4), ints(2, 0, 0)), {"axis": 1}), ((real(), ints(0)), {"axis": 0}),
                  ((real(4, 2), ints([0, 1], [3, 3])), {"axis": 0})],

@@ -272,7 +272,9 @@ def grad(
     unused_ok = materialize_grads if allow_unused is None else allow_unused
     roots, wanted = sequence(outputs), sequence(inputs)
     if not wanted:
-        raise ArgumentValueError(with_site("grad requires non-empty inputs."))
+        raise ArgumentRuntimeError(
+            with_site("`inputs` argument to `grad()` cannot be empty.")
+        )
     gradients = (None,) * len(roots) if grad_outputs is None else sequence(grad_outputs)
     targets = [_input_edge(t, i, "grad") for i, t in enumerate(wanted)]
     if is_grads_batched:

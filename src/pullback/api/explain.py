@@ -150,7 +150,7 @@ def _about_graph(node: Node, sentences: list[str], facts: dict[str, Any]) -> Non
             f"{type(freed[0]).__name__} at {freed[0].call_site} needs retain_graph=True in the "
             "first."
         )
-    stale = [(n, c) for n in nodes for c, number in n.versions if c[0] != number]
+    stale = [(n, c) for n in nodes for c, number in n.versions if int(c[0]) != int(number)]
     facts["overwritten"] = bool(stale)
     for n, counter in stale[:3]:
         sentences.append(

@@ -12,6 +12,7 @@ from pullback.api.keys import Place
 from pullback.api.movement import expand
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply
+from pullback.eager.overlap import at_places
 from pullback.eager.tensor import Tensor, wrap
 from pullback.eager.view import memory
 from pullback.errors import (
@@ -93,8 +94,11 @@ def _write(
                 f"to indexing result of shape {list(shape)}"
             )
         )
+    check = at_places("index_put_")
     if len(places) == 1 and keys.is_mask(places[0].array) and not accumulate:
         value = _for_mask(x, places[0].array, value)
+        if math.prod(value._data.shape) == 1:
+            check = at_places("masked_fill_")
     if value._data.dtype != x._data.dtype:
         names = arguments.PYTORCH_NAMES
         raise DtypeError(
@@ -116,7 +120,7 @@ def _write(
     put = ops.PUT[len(indices), accumulate]
     params = {"template": template}
     if inplace:
-        return apply_inplace(put, (x, value, *indices), params, "IndexPutBackward0")
+        return apply_inplace(put, (x, value, *indices), params, "IndexPutBackward0", check)
     return apply(put, (x, value, *indices), params)
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from pullback.api import arguments
-from pullback.api.elementwise import scaled
+from pullback.api.elementwise import clamp, scaled
 from pullback.api.modes import is_grad_enabled
 from pullback.core.blas import axpy
 from pullback.core.callsite import with_site
-from pullback.core.dtypes import FLOAT32, FLOAT64
+from pullback.core.dtypes import FLOAT32, FLOAT64, PYTORCH_NAMES, can_cast
 from pullback.core.primitive import Primitive
 from pullback.core.quiet import quiet
 from pullback.eager.apply import apply
 from pullback.eager.inplace import apply_inplace, check_writable, store
+from pullback.eager.overlap import anything, at_places, by_element
 from pullback.eager.tensor import Tensor, bump_version, wrap
-from pullback.errors import ArgumentRuntimeError, ShapeError
+from pullback.errors import ArgumentRuntimeError, DtypeError, ShapeError
 from pullback.ops import elementwise as ops
 from pullback.ops.broadcast import broadcast_to, reshape, shape_of, sum_to, zeros_like
 from pullback.ops.kinds import general
@@ -59,16 +61,14 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
                 f"source {list(s.shape)}: The expanded size of the tensor must match"
             )
         )
-    if type(x._data) is np.ndarray and type(s._data) is np.ndarray and not s._requires_grad:
-        # nothing of the source is recorded: no need for the general way, which makes a copy
-        if np.shares_memory(x._data, s._data):
-            s = wrap(s._data.copy())
+    if s is not x:
+        by_element(x, (s,))
     if s._data.dtype.kind == "c" and x._data.dtype.kind != "c":
         s = s.real
     if s._data.dtype != x._data.dtype:
         with np.errstate(all="ignore"):
             s = s.to(x.dtype)
-    return apply_inplace(copy_primitive, (x, s), {}, "CopyBackwards")
+    return apply_inplace(copy_primitive, (x, s), {}, "CopyBackwards", anything)
 
 
 def fill_(x: Tensor, value: Any) -> Tensor:
@@ -81,10 +81,12 @@ def fill_(x: Tensor, value: Any) -> Tensor:
                     f"{value.ndim} dimensions."
                 )
             )
-        return copy_(x, value)
+        with np.errstate(all="ignore"):
+            value = value if value._data.dtype == x._data.dtype else value.to(x.dtype)
+        return apply_inplace(copy_primitive, (x, value), {}, "FillBackward1", anything)
     with np.errstate(all="ignore"):
         filled = wrap(np.asarray(value).astype(x._data.dtype))
-    return apply_inplace(copy_primitive, (x, filled), {}, "FillBackward0")
+    return apply_inplace(copy_primitive, (x, filled), {}, "FillBackward0", anything)
 
 
 def zero_(x: Tensor) -> Tensor:
@@ -94,7 +96,7 @@ def zero_(x: Tensor) -> Tensor:
         store(x, _ZERO)
         return x
     zero = wrap(np.zeros((), data.dtype))
-    return apply_inplace(copy_primitive, (x, zero), {}, "ZeroBackward0")
+    return apply_inplace(copy_primitive, (x, zero), {}, "ZeroBackward0", anything)
 
 
 _ZERO = np.zeros((), bool)
@@ -116,13 +118,22 @@ def write_out(out: Any, result: Tensor) -> Tensor:
             )
         )
     check_writable(target, 0)
+    have, want = result._data.dtype, target._data.dtype
+    if have != want and not can_cast(have, want):
+        raise DtypeError(
+            with_site(
+                f"result type {PYTORCH_NAMES[have.name]} can't be cast to the desired output type "
+                f"{PYTORCH_NAMES[want.name]}"
+            )
+        )
     if target._data.shape != result._data.shape:
         if target._data.size:
-            raise ShapeError(
-                with_site(
-                    f"out= has shape {list(target.shape)}, the result {list(result.shape)}: give "
-                    "an output of that shape (resizing is not supported)"
-                )
+            warnings.warn(
+                f"An output with one or more elements was resized since it had shape "
+                f"{list(target.shape)}, which does not match the required output shape "
+                f"{list(result.shape)}. Give an output of that shape, or an empty one.",
+                UserWarning,
+                stacklevel=4,
             )
         target._data = np.empty(result._data.shape, target._data.dtype)
     return copy_(target, result)
@@ -169,6 +180,7 @@ def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self += alpha * other."""
     if alpha != 1 and scaled_update(self, other, alpha):
         return self
+    by_element(self, (other,))  # a scaled operand has memory of its own
     b = arguments.operand(scaled("add_", other, alpha), "add_")
     return apply_inplace(ops.add, (self, b), {}, "AddBackward0")
 
@@ -177,6 +189,7 @@ def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self -= alpha * other."""
     if alpha != 1 and type(alpha) is float and scaled_update(self, other, -alpha):
         return self
+    by_element(self, (other,))
     b = arguments.operand(scaled("sub_", other, alpha), "sub_")
     return apply_inplace(ops.sub, (self, b), {})
 
@@ -220,7 +233,7 @@ def _add_scaled(a: Any, b: Any, alpha: Any) -> None:
 def pow_(self: Tensor, exponent: Any) -> Tensor:
     """self **= exponent."""
     b = arguments.operand(exponent, "pow_", "exponent")
-    if b == 2 and not isinstance(b, Tensor) and self._data.dtype.kind in "fc":
+    if not isinstance(b, Tensor) and b == 2 and self._data.dtype.kind in "fc":
         return apply_inplace(ops.square, (self,), {})
     node = "PowBackward1" if isinstance(b, Tensor) else "PowBackward0"
     return apply_inplace(ops.pow_, (self, b), {}, node)
@@ -232,6 +245,8 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A
         raise ArgumentRuntimeError(
             with_site("torch.clamp: At least one of 'min' or 'max' must not be None")
         )
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return _clamp_by_tensors(self, min=min, max=max)
     return apply_inplace(ops.clamp, (self,), {"min": min, "max": max}, "ClampBackward1")
 
 
@@ -239,12 +254,14 @@ def masked_fill_(self: Tensor, mask: Any, value: Any) -> Tensor:
     """self with `value` where mask holds."""
     from pullback.api.elementwise import masked_fill
 
-    return replaced(self, masked_fill(self, mask, value), "MaskedFillBackward0")
+    result = masked_fill(self, mask, value)
+    at_places("masked_fill_")(self, ())
+    return replaced(self, result, "MaskedFillBackward0")
 
 
 def replaced(self: Tensor, result: Tensor, node: str) -> Tensor:
     """`self` becomes `result`, computed out of place from it (rare in-place functions)."""
-    return apply_inplace(identity_of, (self, result), {}, node)
+    return apply_inplace(identity_of, (self, result), {}, node, anything)
 
 
 def _batch_replace(size: int, x: Any, source: Any, *, batched: tuple[bool, ...]) -> Any:
@@ -257,16 +274,22 @@ identity_of = general(
 )  # fmt: skip
 
 
-def out_of_place(function: Any, node: str) -> Any:
-    """The in-place version of a function, by way of its out-of-place one."""
+def out_of_place(function: Any, node: str, check: Any = by_element) -> Any:
+    """The in-place version of a function, by way of its out-of-place one.
+
+    `check` refuses operands that share memory with the tensor.
+    """
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_writable(self, 0)
+        check(self, (*args, *kwargs.values()))
         return replaced(self, function(self, *args, **kwargs), node)
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__doc__ = f"`{function.__name__}`, stored in the tensor itself."
     return method
 
+
+_clamp_by_tensors = out_of_place(clamp, "ClampBackward0")
 
 __all__ = ["apply", "clone", "copy_", "fill_", "write_out", "zero_"]

@@ -38,6 +38,7 @@ from pullback.eager.apply import apply, binary, mark_origin, unary
 from pullback.eager.batched import mapped_like
 from pullback.eager.inplace import detach_in_place
 from pullback.eager.node import Node
+from pullback.eager.overlap import at_places, by_order, by_place
 from pullback.eager.tensor import Tensor, set_requires_grad, untangled, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, GraphError
 from pullback.ops import elementwise as ops
@@ -438,14 +439,22 @@ METHODS: dict[str, Any] = {
     "new_zeros": _new(creation.zeros), "new_ones": _new(creation.ones),
     "new_empty": _new(creation.empty), "new_full": _new(creation.full),
     "new_tensor": _new(creation.tensor),
-    "scatter_": inplace.out_of_place(indexing.scatter, "ScatterBackward0"),
-    "scatter_add_": inplace.out_of_place(indexing.scatter_add, "ScatterAddBackward0"),
-    "index_add_": inplace.out_of_place(indexing.index_add, "IndexAddBackward0"),
-    "index_copy_": inplace.out_of_place(indexing.index_copy, "IndexCopyBackward0"),
-    "index_fill_": inplace.out_of_place(indexing.index_fill, "IndexFillBackward0"),
-    "masked_scatter_": inplace.out_of_place(slices.masked_scatter, "MaskedScatterBackward0"),
-    "scatter_reduce_": inplace.out_of_place(slices.scatter_reduce, "ScatterReduceBackward0"),
-    "index_put_": inplace.out_of_place(indexing.index_put, "IndexPutBackward0"),
+    "scatter_": inplace.out_of_place(indexing.scatter, "ScatterBackward0", by_place),
+    "scatter_add_": inplace.out_of_place(indexing.scatter_add, "ScatterAddBackward0", by_place),
+    "index_add_": inplace.out_of_place(indexing.index_add, "IndexAddBackward0", by_place),
+    "index_copy_": inplace.out_of_place(indexing.index_copy, "IndexCopyBackward0", by_place),
+    "index_fill_": inplace.out_of_place(
+        indexing.index_fill, "IndexFillBackward0", at_places("index_fill_")
+    ),
+    "masked_scatter_": inplace.out_of_place(
+        slices.masked_scatter, "MaskedScatterBackward0", by_order
+    ),
+    "scatter_reduce_": inplace.out_of_place(
+        slices.scatter_reduce, "ScatterReduceBackward0", by_place
+    ),
+    "index_put_": inplace.out_of_place(
+        indexing.index_put, "IndexPutBackward0", at_places("index_put_")
+    ),
     "addcmul_": inplace.out_of_place(elementwise.addcmul, "AddcmulBackward0"),
     "addcdiv_": inplace.out_of_place(elementwise.addcdiv, "AddcdivBackward0"),
     "lerp_": inplace.out_of_place(elementwise.lerp, "LerpBackward0"),

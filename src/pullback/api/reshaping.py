@@ -5,44 +5,49 @@ from __future__ import annotations
 from typing import Any
 
 from pullback.api import movement
-from pullback.api.modes import is_grad_enabled
-from pullback.core.callsite import with_site
+from pullback.config import MODE, NO_GRAD
+from pullback.eager.inplace import attach, check_writable
 from pullback.eager.tensor import Tensor, bump_version, gradient_edge, wrap, wrap_with_edge
-from pullback.errors import GraphError, UnsupportedError
+from pullback.eager.view import family, steps
+from pullback.ops.broadcast import reshape
+from pullback.ops.movement import inverse
 
 
 def _changing(name: str, function: Any) -> Any:
     def method(self: Tensor, *args: Any, **options: Any) -> Tensor:
-        if not self._requires_grad:
-            self._data = function(wrap(self._data), *args, **options)._data
-            bump_version(self)
-            return self
-        if self.is_leaf and is_grad_enabled():
-            raise GraphError(
-                with_site(
-                    "a leaf Variable that requires grad is being used in an in-place operation: "
-                    f"{name}; use {name[:-1]}()"
-                )
-            )
-        rare = self._rare
-        if self.is_leaf or (rare is not None and (rare.base is not None or rare.views)):
-            raise UnsupportedError(
-                with_site(
-                    f"{name}() of a view, a viewed tensor or a leaf that requires grad: use "
-                    f"{name[:-1]}()"
-                )
-            )
+        check_writable(self, 0)
+        data = self._data
+        recording = self._requires_grad and not MODE.get() & NO_GRAD
         # what came before lives on as another tensor: its node is the new one's input
-        before = wrap_with_edge(self._data, gradient_edge(self))
+        before = wrap_with_edge(data, gradient_edge(self)) if recording else wrap(data)
         after = function(before, *args, **options)
         self._data = after._data
-        self._edge, self._requires_grad = after._edge, after._requires_grad
         bump_version(self)
+        if after._rare is not None:
+            _, *step = after._rare.chain
+            _move_views(self, step, data.shape)
+        if recording:
+            attach(self, after)
         return self
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"`{name[:-1]}`, of this tensor itself."
     return method
+
+
+def _move_views(tensor: Tensor, step: list[Any], shape: tuple[int, ...]) -> None:
+    """A view is one step further from its base; the views of a base begin with a step back."""
+    rare = tensor._rare
+    if rare is not None and rare.base is not None:
+        rare.chain = (rare.chain, *step)
+        return
+    primitive, params, _ = step
+    back = {"shape": shape} if primitive is reshape else {"perm": inverse(params["perm"])}
+    for view in family(tensor)[1]:
+        chain: Any = (None, primitive, back, None)
+        for _, *later in steps(view._rare.chain):  # type: ignore[union-attr]
+            chain = (chain, *later)
+        view._rare.chain = chain  # type: ignore[union-attr]
 
 
 squeeze_ = _changing("squeeze_", movement.squeeze)

@@ -216,11 +216,12 @@ def record(
     outs: tuple[Tensor, ...],
     saved_first: Any = None,
     numbers: list[int] | None = None,
+    edges: tuple[Any, ...] | None = None,
 ) -> Node | None:
     """Make the node of one operation and hang its outputs on it.
 
     `saved_first` replaces input 0 among the saved values (an in-place operation keeps a copy), and
-    `numbers` are the versions of the inputs before it wrote.
+    `numbers` and `edges` are the versions and edges of the inputs before it wrote.
     """
     primitive = plan.primitive
     outs_kept = [
@@ -236,13 +237,7 @@ def record(
         cls = plan.node_class = node_class(plan.name)
     node = _new(cls)
     node.plan = plan
-    mask = plan.mask
-    node.edges = tuple(
-        gradient_edge(a) if mask >> i & 1
-        # one that requires grad and is not in the mask belongs to an outer level: so does its edge
-        else None if not isinstance(a, Tensor) or a._requires_grad else a._edge
-        for i, a in enumerate(args)
-    )
+    node.edges = edges_of(args, plan.mask) if edges is None else edges
     saved: list[Any] = []
     versions: list[tuple[list[int], int]] = []
     for i in plan.saved_inputs:
@@ -280,6 +275,16 @@ def record(
             out._requires_grad = True
             out._edge = (node, k)
     return node
+
+
+def edges_of(args: tuple[Any, ...], mask: int) -> tuple[Any, ...]:
+    """Where the inputs of an operation come from."""
+    return tuple(
+        gradient_edge(a) if mask >> i & 1
+        # one that requires grad and is not in the mask belongs to an outer level: so does its edge
+        else None if not isinstance(a, Tensor) or a._requires_grad else a._edge
+        for i, a in enumerate(args)
+    )
 
 
 FRESH: tuple[list[int], int] = ([0], 0)  # a version that never changes: of a copy, of a number

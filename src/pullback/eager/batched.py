@@ -27,11 +27,12 @@ from pullback.core.dispatch import INTERPRETERS, register_interpreter
 from pullback.core.primitive import REGISTRY, Primitive
 from pullback.core.quiet import quiet
 from pullback.eager.apply import as_payload, level_of, record, tape_level
-from pullback.eager.inplace import ADOPT, apply_inplace, recorded_outside
+from pullback.eager.inplace import ADOPT, apply_inplace, laid_out, recorded_outside
 from pullback.eager.tensor import Tensor, counter_of, wrap
 from pullback.eager.view import apply_chain, family, memory
 from pullback.errors import DimensionError, TracingError, UnsupportedError
 from pullback.ops.broadcast import broadcast_to, cast, reshape, shape_of
+from pullback.ops.indexing import HOLE, PUT
 from pullback.ops.movement import alias, clone, permute, stack
 from pullback.ops.operators import Operators
 from pullback.typing import Params, Shape
@@ -420,6 +421,14 @@ def _view_write(p: Primitive, size: int, values: Any, batched: Any, params: Para
         v if b else broadcast_to(v, shape=(size, *shape_of(v)))
         for v, b in zip(values, batched, strict=True)
     )
+    if params["order"] is not None:  # the views are of another layout: write at their places
+        shape = shape_of(base)
+        numbers = np.arange(math.prod(shape[1:])).reshape(shape[1:])
+        places = apply_chain(laid_out(numbers, params["order"]), params["chain"])
+        flat = reshape(base, shape=(size, numbers.size))
+        values = reshape(value, shape=(size, places.size))
+        whole = (slice(None), HOLE)
+        return reshape(PUT[1, False](flat, values, places.reshape(-1), template=whole), shape=shape)
     out = held(clone(base))
     place = apply_chain(Batched(out, 0), params["chain"]).value
     apply_inplace(REGISTRY["replace"], (place, held(value)), {})

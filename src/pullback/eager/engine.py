@@ -145,7 +145,7 @@ class Pass:
     """The state of one pass."""
 
     __slots__ = (
-        "keep", "create", "request", "counts", "buffers", "heap", "leaves", "user", "plain",
+        "keep", "create", "request", "counts", "buffers", "heap", "user", "plain",
     )  # fmt: skip
 
     def __init__(
@@ -157,7 +157,6 @@ class Pass:
         self.counts: dict[Node, int] = {}
         self.buffers: dict[Node, Any] = {}
         self.heap: list[tuple[int, Node]] = []
-        self.leaves: list[Node] = []
         self.user = user
         self.plain = request is None and not create
 
@@ -181,12 +180,8 @@ class Pass:
         if self.plain:
             self.run_plain(None)
             return
-        heap, leaves = self.heap, self.leaves
-        while True:
-            while leaves:
-                self.finish_leaf(leaves.pop())
-            if not heap:
-                return
+        heap = self.heap
+        while heap:
             self.process(heappop(heap)[1])
 
     def run_plain(self, node: Any) -> None:
@@ -195,13 +190,16 @@ class Pass:
         Nodes with one output, no joint rule and no hooks are run right here: a call per node, or
         per edge, would double the cost of a small graph.  Everything else goes to `process`.
         """
-        buffers, counts, heap, leaves = self.buffers, self.counts, self.heap, self.leaves
+        buffers, counts, heap = self.buffers, self.counts, self.heap
         keep = self.keep
+        leaves: list[Any] = []
+        edges: Any = ()
         g: Any = None
         end: Any
         while True:
-            while leaves:
-                end = leaves.pop()
+            if len(leaves) > 2:
+                node = take_turns(leaves, node, edges, heap)
+            for end in leaves:
                 leaf = end.variable
                 rare = leaf._rare
                 if rare.hooks or rare.post_hooks or type(buffers.get(end)) is not _ndarray:
@@ -210,6 +208,7 @@ class Pass:
                     g = buffers.pop(end)
                     sole = _references(g) == SOLE_LOCAL  # not inside a call, whose stack counts
                     accumulate(leaf, g, sole, False)
+            leaves.clear()
             if node is None:
                 if not heap:
                     return
@@ -227,7 +226,7 @@ class Pass:
                 raise node.freed_error()
             for counter, number in node.versions:
                 if counter[0] != number:
-                    node.check_versions()
+                    saved = node.check_versions()
             edges = node.edges
             ready = None
             for i, rule, positions, position in plan.rules:
@@ -266,10 +265,8 @@ class Pass:
 
     def make_ready(self, node: Node) -> None:
         """All dependents of `node` are done."""
-        if type(node) is AccumulateGrad:
-            self.leaves.append(node)
-        else:
-            heappush(self.heap, (-node.sequence, node))
+        first = BEFORE_ALL if type(node) is AccumulateGrad else -node.sequence
+        heappush(self.heap, (first, node))
 
     def add(self, node: Node, number: int, g: Any) -> None:
         """Add a cotangent to the buffer of a node's output."""
@@ -319,20 +316,26 @@ class Pass:
     # ------------------------------------------------------------ inner nodes
     def process(self, node: Node, g: Any = None) -> None:
         """Run one node: hooks, captures, rules, and pass the results on."""
+        if type(node) is AccumulateGrad:
+            self.finish_leaf(node)
+            return
         request = self.request
         if g is None:
             g = self.buffers.pop(node, None)
         extras = node.plan.extras
-        if extras is not None and g is not None:
-            g = self.before_node(node, extras, g)
-        if request is not None and node in request.targets:
-            for number in request.targets[node]:
-                request.captured[(node, number)] = (
-                    g if node.plan.single or g is None else g[number]
-                )
-        if request is not None and not any(
+        # As in PyTorch: what is captured on the way to another target is the gradient before the
+        # hooks; where the pass ends, tensor hooks change it and hooks of the node do not run.
+        wanted = request is not None and node in request.targets
+        passing = request is None or any(
             type(e) is tuple and e[0] in request.needed for e in node.edges
-        ):
+        )
+        if wanted and passing:
+            self.capture(node, g)
+        if extras is not None and g is not None:
+            g = self.before_node(node, extras, g, passing)
+        if wanted and not passing:
+            self.capture(node, g)
+        if not passing:
             results: Any = (None,) * len(node.edges)
         elif g is None:
             results = (None,) * len(node.edges)
@@ -344,6 +347,13 @@ class Pass:
         for i, edge in enumerate(node.edges):
             if type(edge) is tuple:
                 self.deliver(node, i, edge, results[i])
+
+    def capture(self, node: Node, g: Any) -> None:
+        """Keep the gradients of a node's outputs that were asked for."""
+        request = self.request
+        assert request is not None
+        for number in request.targets[node]:
+            request.captured[(node, number)] = g if node.plan.single or g is None else g[number]
 
     def deliver(self, node: Node, i: int, edge: tuple[Node, int], r: Any) -> None:
         """Fit a result to the input it belongs to, and count the edge as done."""
@@ -360,9 +370,9 @@ class Pass:
         if saved is None:
             raise node.freed_error()
         if node.versions:
-            node.check_versions()
+            saved = node.check_versions()
         plan = node.plan
-        values = saved_as_tensors(node) if self.create else saved
+        values = saved_as_tensors(node, saved) if self.create else saved
         if not plan.single and plan.primitive.materialize:
             g = materialized(node, g, self.create)
         if plan.joint is not None:
@@ -379,8 +389,8 @@ class Pass:
         return results
 
     # ------------------------------------------------------------ hooks
-    def before_node(self, node: Node, extras: Extras, g: Any) -> Any:
-        """Tensor hooks, pre-hooks and retained gradients of a node's outputs."""
+    def before_node(self, node: Node, extras: Extras, g: Any, passing: bool) -> Any:
+        """Tensor hooks and retained gradients of a node's outputs; pre-hooks if it will run."""
         single = node.plan.single
         values = [g] if single else list(g)
         for number, hooks in extras.tensor_hooks.items():
@@ -394,7 +404,7 @@ class Pass:
                 retained = kept if self.create else wrap(copy_payload(kept))
                 before = tensor._grad  # later passes add up, as at a leaf
                 tensor._grad = retained if before is None else before + retained
-        if extras.pre_hooks:
+        if extras.pre_hooks and passing:
             values = self.run_node_hooks(extras.pre_hooks, values, None)
         return values[0] if single else values
 
@@ -413,7 +423,7 @@ class Pass:
                 theirs = tuple(None if v is None else self.as_tensor(v) for v in outputs)
                 new = self.call_user(hook, mine, theirs)
             if new is not None:
-                new = new if isinstance(new, (tuple, list)) else (new,)
+                check_hook_results(hook, new, len(values))
                 values = [None if v is None else self.from_tensor(v) for v in new]
         return values
 
@@ -447,17 +457,36 @@ def _call_in_mode(mode: int, function: Any, args: tuple[Any, ...]) -> Any:
         MODE.reset(token)
 
 
+def take_turns(leaves: list[Any], node: Any, edges: Any, heap: list[Any]) -> Any:
+    """Put the leaves that are ready in PyTorch's order: that of a binary heap of equals.
+
+    Their hooks are seen to run in that order.  `node`, which got ready with them by `edges`, goes
+    to the heap in its turn: None is returned for it.  Of two leaves the first to come goes first.
+    """
+    last = {edge[0]: i for i, edge in enumerate(edges) if type(edge) is tuple}
+    for leaf in leaves:
+        if node is not None and last[node] < last[leaf]:
+            heappush(heap, (-node.sequence, node))
+            node = None
+        heappush(heap, (BEFORE_ALL, leaf))
+    if node is not None:
+        heappush(heap, (-node.sequence, node))
+    leaves[:] = [heappop(heap)[1] for _ in leaves]
+    return None
+
+
+BEFORE_ALL: Any = float("-inf")
+
+
 # -------------------------------------------------------------------- values
 def as_array(value: Any) -> Any:
     """An array from a NumPy scalar or number; values of transforms stay."""
     return np.asarray(value) if isinstance(value, (np.generic, int, float, complex)) else value
 
 
-def saved_as_tensors(node: Node) -> list[Any]:
+def saved_as_tensors(node: Node, saved: tuple[Any, ...]) -> list[Any]:
     """What a node saved, as Tensors tied to the graph (for `create_graph`)."""
     plan = node.plan
-    saved = node.saved
-    assert saved is not None
     values = list(saved)
     for position, i in enumerate(plan.saved_inputs):
         values[position] = rewrap(saved[position], node.edges[i])
@@ -552,6 +581,21 @@ def accumulate(leaf: Tensor, g: Any, steal: bool, create: bool) -> None:
             np.add(old._data, g, out=old._data)
             if old._counter is not None:
                 old._counter[0] += 1
+
+
+def check_hook_results(hook: Any, new: Any, expected: int) -> None:
+    """A node's hook must return None or a tuple of as many gradients as it was given."""
+    if not isinstance(new, tuple):
+        raise TypeError(f"expected tuple, but hook returned {type(new).__name__!r}")
+    if len(new) != expected:
+        name = getattr(hook, "__name__", repr(hook))
+        raise GraphError(
+            f"hook {name!r} has returned an incorrect number of values (got {len(new)}, but "
+            f"expected {expected})"
+        )
+    for value in new:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"expected Variable, but hook returned {type(value).__name__!r}")
 
 
 def check_hook_result(hook: Any, new: Any, old: Tensor) -> None:

@@ -12,9 +12,10 @@ from pullback.core.callsite import with_site
 from pullback.core.dtypes import PYTORCH_NAMES
 from pullback.core.primitive import Primitive, RuleSpec
 from pullback.core.quiet import quiet
-from pullback.eager.apply import failed, lift, mark_origin, promote, record, tape_level
-from pullback.eager.tensor import Tensor, bump_version, wrap
-from pullback.eager.view import STALE, apply_chain, rebase
+from pullback.eager.apply import edges_of, failed, lift, mark_origin, promote, record, tape_level
+from pullback.eager.overlap import by_element, repeats
+from pullback.eager.tensor import Tensor, bump_version, gradient_edge, set_flag, wrap
+from pullback.eager.view import PLAIN, WRITTEN, apply_chain, family, memory, rebase, refused_write
 from pullback.errors import DtypeError, GraphError, ShapeError, TracingError, UnsupportedError
 from pullback.ops.broadcast import zeros_like
 from pullback.ops.movement import clone
@@ -29,29 +30,25 @@ def check_writable(target: Tensor, mask: int) -> None:
     """PyTorch's refusals; nothing has been touched yet."""
     if MODE.get() & NO_GRAD:
         return
+    own = target._requires_grad
+    if not (mask or own):
+        return
     rare = target._rare
-    base = rare.base if rare is not None else None
-    if target._requires_grad and target.is_leaf:
-        raise GraphError(
-            with_site(
-                "a leaf Variable that requires grad is being used in an in-place operation. "
-                "Change it under torch.no_grad(), or compute a new tensor instead")
-        )
-    if base is not None and rare is not None:
-        if base._requires_grad and base.is_leaf:
+    if rare is not None and rare.base is not None:
+        if rare.creation != PLAIN:
+            raise refused_write(target, "is being")
+        if own and rare.base.is_leaf:
             raise GraphError(
                 with_site(
                     "a view of a leaf Variable that requires grad is being used in an in-place "
                     "operation. Change it under torch.no_grad(), or compute a new tensor instead")
             )
-        if rare.multi and (target._requires_grad or mask):
-            raise GraphError(
-                with_site(
-                    "Output of a function that returns multiple views is being modified inplace. "
-                    "This view is the output of a function that returns multiple views. Such "
-                    "functions do not allow the output views to be modified inplace. You should "
-                    "replace the inplace operation by an out-of-place one.")
-            )
+    if own and target.is_leaf:
+        raise GraphError(
+            with_site(
+                "a leaf Variable that requires grad is being used in an in-place operation. "
+                "Change it under torch.no_grad(), or compute a new tensor instead")
+        )
 
 
 def has_memory(payload: Any) -> bool:
@@ -92,26 +89,16 @@ def not_shared(mapped: bool) -> Exception:
     )
 
 
-def check_no_overlap(target: Tensor) -> None:
-    """An expanded tensor shows one element in several places: writing it has no meaning."""
-    data = target._data
-    if type(data) is np.ndarray and 0 in data.strides and data.size > 1:
-        if any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
-            raise GraphError(
-                with_site(
-                    "unsupported operation: more than one element of the written-to tensor refers "
-                    "to a single memory location. Please clone() the tensor before performing the "
-                    "operation.")
-            )
-
-
 def apply_inplace(
     primitive: Primitive,
     args: tuple[Any, ...],
     params: Params,
     name: str | None = None,
+    check: Any = by_element,
 ) -> Tensor:
     """Run `primitive` and store its result in `args[0]`; returns that tensor.
+
+    `check` refuses operands that share memory with it.
 
     Raises GraphError, ShapeError or DtypeError with every tensor as it was.
     """
@@ -125,8 +112,7 @@ def apply_inplace(
         if isinstance(a, Tensor) and a._requires_grad:
             mask |= 1 << i
     check_writable(target, mask)
-    if name not in ("FillBackward0", "ZeroBackward0"):  # one value everywhere is well defined
-        check_no_overlap(target)
+    check(target, args[1:])
     special = any(
         type(p) is not np.ndarray for p, a in zip(payloads, args, strict=True)
         if isinstance(a, Tensor)
@@ -152,6 +138,7 @@ def apply_inplace(
     # An operand that shares the target's memory is changed by the write: its saved value counts as
     # overwritten, and backward says so.
     before = [a._counter[0] if isinstance(a, Tensor) and a._counter else 0 for a in args]
+    edges = None if plan is None else edges_of(args, mask)  # before the write outdates them
     if not special and writes_directly(primitive, payloads, target._data):
         quiet.run(primitive.forward, *payloads, out=target._data)
         bump_version(target)
@@ -169,7 +156,9 @@ def apply_inplace(
         return target
     out = wrap(target._data)
     out._counter = target._counter
-    record(plan, args, payloads, params, (out,), saved_first=original, numbers=before)
+    record(
+        plan, args, payloads, params, (out,), saved_first=original, numbers=before, edges=edges
+    )
     attach(target, out)
     return target
 
@@ -194,6 +183,8 @@ def updated(primitive: Primitive, target: Tensor, other: Any) -> bool:
     flags = x.flags
     if not (flags.c_contiguous and flags.writeable and isinstance(primitive.forward, np.ufunc)):
         return False
+    if type(other) is Tensor and y is not x and not (flags.owndata and y.flags.owndata):
+        by_element(target, (other,))
     quiet.run(primitive.forward, x, y, out=x)
     bump_version(target)
     return True
@@ -240,7 +231,11 @@ def store(target: Tensor, result: Any) -> None:
     """Write a result into a tensor's memory and note the change."""
     data = target._data
     if type(data) is np.ndarray:
-        quiet.run(np.copyto, data, result, casting="unsafe")
+        if repeats(data) and result.size > 1:  # what stays must not be written over what changes
+            changed = (result != data) & ~((result != result) & (data != data))
+            quiet.run(np.copyto, data, result, casting="unsafe", where=changed)
+        else:
+            quiet.run(np.copyto, data, result, casting="unsafe")
     elif has_memory(data):
         data.overwrite(result)  # a batch has memory, which views of it show
         if target._counter is not None and target._counter is data.value._counter:
@@ -256,7 +251,6 @@ def attach(target: Tensor, out: Tensor) -> None:
         return
     rare = target._rare
     if rare is None or rare.base is None:
-        target._requires_grad = True
         rebase(target, out._edge)
         return
     base = rare.base
@@ -265,42 +259,62 @@ def attach(target: Tensor, out: Tensor) -> None:
     written = wrap(base._data)
     mask = 2 | (1 if base._requires_grad else 0)
     plan = view_write.plan(mask, "CopySlices", 2)
-    record(plan, (base, value), [base._data, value._data], {"chain": rare.chain}, (written,))
-    rebase(base, written._edge)
-    target._edge = STALE
+    params = {"chain": rare.chain, "order": order_of(base._data)}
+    record(plan, (base, value), [base._data, value._data], params, (written,))
+    target._edge = WRITTEN
     target._requires_grad = True
+    rebase(base, written._edge)
+
+
+def order_of(payload: Any) -> tuple[int, ...] | None:
+    """The dims of a value from the longest stride to the shortest; None for the usual order."""
+    while hasattr(payload, "primal"):
+        payload = payload.primal._data
+    shown = memory(payload)
+    if type(shown) is not np.ndarray or shown.flags.c_contiguous:
+        return None
+    steps = shown.strides[shown.ndim - payload.ndim :]  # those of a batch come first
+    order = tuple(sorted(range(payload.ndim), key=lambda i: -abs(steps[i])))
+    return None if order == tuple(range(payload.ndim)) else order
 
 
 def detach_in_place(tensor: Tensor) -> Tensor:
     """Cut the history of a tensor that is no view."""
     if tensor._rare is not None and tensor._rare.base is not None:
-        raise GraphError(
-            with_site(
-                "Can't detach views in-place. Use detach() instead."
-            )
-        )
+        raise GraphError(with_site("Can't detach views in-place. Use detach() instead."))
     recorded = tensor._requires_grad
-    tensor._requires_grad = False
+    for view in family(tensor)[1]:
+        if view._edge is WRITTEN:
+            gradient_edge(view)  # what was written keeps its history
+    set_flag(tensor, False)
     tensor._edge = None
     if recorded:
         mark_origin(tensor, "detach")
     return tensor
 
 
-def _write(base: Any, value: Any, *, chain: Any) -> Any:
-    out = base.copy()
+def laid_out(base: Any, order: tuple[int, ...] | None) -> Any:
+    """A copy of an array whose dims lie in memory in `order`."""
+    if order is None:
+        return base.copy()
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return base.transpose(order).copy().transpose(back)
+
+
+def _write(base: Any, value: Any, *, chain: Any, order: Any) -> Any:
+    out = laid_out(base, order)
     apply_chain(out, chain)[...] = value
     return out
 
 
 view_write: Primitive = Primitive(
-    "view_write", _write, kind="linear", inputs=("base", "value"), params=("chain",),
+    "view_write", _write, kind="linear", inputs=("base", "value"), params=("chain", "order"),
     vjps={
         "base": RuleSpec(
-            lambda g, value_shape, chain: view_write(
-                g, zeros_like(apply_chain(g, chain)), chain=chain
+            lambda g, chain, order: view_write(
+                g, zeros_like(apply_chain(g, chain)), chain=chain, order=order
             ),
-            ("value_shape", "chain"),
+            ("chain", "order"),
         ),
         "value": RuleSpec(lambda g, chain: apply_chain(g, chain) + 0, ("chain",)),
     },

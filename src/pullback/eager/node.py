@@ -38,6 +38,20 @@ class Origin:
         return resolve(self.code, self.offset)
 
 
+class Moved(int):
+    """A version number that agrees with none: a tensor has got other memory by `x.data = y`.
+
+    The engine then looks closer; `moves` are pairs of what a tensor held and the tensor.
+    """
+
+    moves: list[tuple[weakref.ref[Any], weakref.ref[Tensor]]]
+
+    def __ne__(self, other: object) -> bool:
+        return True
+
+    __hash__ = int.__hash__
+
+
 class Extras:
     """What few nodes have: hooks, tensors that retain their grad, user metadata."""
 
@@ -150,10 +164,13 @@ class Node:
         return tuple(notes)
 
     # ------------------------------------------------------------ saved values
-    def check_versions(self) -> None:
-        """PyTorch's error when something needed for backward was changed in place."""
+    def check_versions(self) -> tuple[Any, ...]:
+        """The saved values; PyTorch's error when one of them was changed in place."""
+        saved = self.saved or ()
         for position, (counter, number) in enumerate(self.versions):
-            if counter[0] != number:
+            if type(counter[0]) is Moved and position < len(self.plan.saved_inputs):
+                saved = self.follow_data(saved, position, counter[0])
+            if int(counter[0]) != int(number):
                 name = self.plan.saved_names()[position]
                 shape = list(self.saved[position].shape) if self.saved else []
                 raise GraphError(
@@ -164,6 +181,34 @@ class Node:
                     + at(self.call_site, "saved at")
                     + at(changed_at(counter), "changed at")
                 )
+        return saved
+
+    def follow_data(
+        self, saved: tuple[Any, ...], position: int, moved: Moved
+    ) -> tuple[Any, ...]:
+        """As in PyTorch, an input that got other memory by `x.data = y` is what it is now."""
+        edge = self.edges[self.plan.saved_inputs[position]]
+        for before, owner in moved.moves:
+            tensor = owner()
+            if tensor is None or before() is not saved[position]:
+                continue
+            own = tensor._edge
+            if type(edge) is not tuple:
+                same = not tensor._requires_grad
+            elif type(edge[0]) is AccumulateGrad:
+                same = edge[0].variable is tensor
+            else:
+                same = own == edge
+            if same:
+                if tensor._data.shape != saved[position].shape:
+                    have, given = list(saved[position].shape), list(tensor._data.shape)
+                    raise GraphError(
+                        f"The size of tensor a {have} must match the size of tensor b {given}: "
+                        f"{self.plan.saved_names()[position]} of {self.name()} got it by .data"
+                        + at(self.call_site, "saved at")
+                    )
+                return (*saved[:position], tensor._data, *saved[position + 1 :])
+        return saved
 
     def freed_error(self) -> GraphError:
         """PyTorch's error for a second pass over a freed graph."""
@@ -207,6 +252,10 @@ class AccumulateGrad(Node):
     versions = ()
     variable: Tensor
     _extras: Extras | None
+
+    def __lt__(self, other: object) -> bool:
+        """In a heap of nodes that are ready, leaves are equals."""
+        return False
 
     def get_extras(self) -> Extras:
         """The record of rare things, made on demand."""
@@ -259,4 +308,4 @@ def node_class(name: str) -> type[Node]:
 # Where a version counter was last bumped: kept on the counter itself, after the number.
 def changed_at(counter: list[Any]) -> CallSite | None:
     """The user's line of the last in-place change that this counter saw."""
-    return resolve(counter[1], counter[2]) if len(counter) > 1 else None
+    return resolve(counter[1], counter[2]) if len(counter) > 1 and counter[1] else None

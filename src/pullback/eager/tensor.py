@@ -19,7 +19,7 @@ from pullback.core.callsite import here, outside, with_site
 from pullback.core.device import CPU, device
 from pullback.core.dispatch import INTERPRETERS
 from pullback.core.size import Size
-from pullback.eager.node import AccumulateGrad, Node, Origin, next_sequence
+from pullback.eager.node import AccumulateGrad, Moved, Node, Origin, next_sequence
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, GradWarning, GraphError
 
 _new = object.__new__
@@ -29,19 +29,20 @@ _getframe = sys._getframe
 class Rare:
     """What few tensors have, made on demand: hooks, view information, the accumulator."""
 
-    __slots__ = ("base", "chain", "views", "hooks", "post_hooks", "accumulator", "retains", "multi",
-                 "retained_at", "born")  # fmt: skip
+    __slots__ = ("base", "chain", "creation", "seen", "own_flag", "hooks", "post_hooks",
+                 "accumulator", "retains", "retained_at", "born")  # fmt: skip
 
     def __init__(self) -> None:
         self.base: Tensor | None = None  # the tensor whose memory a view shows
-        self.chain: tuple[Any, ...] = ()  # view primitives from base to here
-        self.views: list[weakref.ref[Tensor]] | None = None  # of a base: its live views
+        self.chain: Any = None  # (chain before, view primitive, params, output number) from base
+        self.creation = 0  # how a view was made
+        self.seen = 0  # the version of the memory that a view's edge belongs to
+        self.own_flag = False  # of a view: requires_grad_() was called on it
         self.hooks: dict[int, Any] | None = None  # of a leaf
         self.post_hooks: dict[int, Any] | None = None  # of a leaf, after accumulation
         self.accumulator: weakref.ref[AccumulateGrad] | None = None
         self.retains: bool = False
         self.retained_at: tuple[Node, int] | None = None
-        self.multi: bool = False  # one of several outputs of one view operation
         self.born: int = 0  # the innermost vmap in which a constructor made it
 
 
@@ -150,7 +151,10 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """True when no recorded operation made it."""
-        return not self._requires_grad or not isinstance(self._edge, (tuple, LazyEdge))
+        edge = self._edge
+        if isinstance(edge, LazyEdge):
+            edge = gradient_edge(self)
+        return type(edge) is not tuple or not self._requires_grad
 
     @property
     def grad_fn(self) -> Node | None:
@@ -192,7 +196,7 @@ class Tensor:
     @property
     def _version(self) -> int:
         """How many in-place changes its memory has seen."""
-        return 0 if self._counter is None else self._counter[0]
+        return 0 if self._counter is None else int(self._counter[0])
 
     @property
     def _base(self) -> Tensor | None:
@@ -217,10 +221,11 @@ class Tensor:
         if self._requires_grad and not dtypes.is_differentiable(value._data.dtype):
             raise ArgumentRuntimeError(
                 with_site(
-                    f"data of dtype {dtypes.public(value._data.dtype)} cannot be set on a tensor "
-                    "that requires grad: only floating point and complex tensors have gradients"
+                    "data set to a tensor that requires gradients must be floating point or "
+                    f"complex dtype, got {dtypes.public(value._data.dtype)}"
                 )
             )
+        note_move(self)
         self._data = value._data
 
     # ------------------------------------------------------------ the payload
@@ -306,18 +311,39 @@ def rare_of(tensor: Tensor) -> Rare:
 
 
 def counter_of(tensor: Tensor) -> list[Any]:
-    """The version counter, made on demand; everything that shares the memory shares it."""
+    """The version counter, made on demand; everything that shares the memory shares it.
+
+    `[number]`, then the code and offset of the last change, then the views of the memory.
+    """
     counter = tensor._counter
     if counter is None:
         counter = tensor._counter = [0]
     return counter
 
 
+def note_move(tensor: Tensor) -> None:
+    """A tensor is about to get other memory: nodes that saved it are to see that."""
+    counter, data = tensor._counter, tensor._data
+    if counter is None or type(data) is not np.ndarray:
+        return  # nothing saved it
+    number = counter[0]
+    moves = number.moves if type(number) is Moved else []
+    moves = [m for m in moves if m[0]() is not None and m[1]() is not None]
+    if sys.getrefcount(data) > 3:  # more than the tensor, this function and the call hold it
+        moves.append((weakref.ref(data), weakref.ref(tensor)))
+    counter[0] = int(number)
+    if moves:
+        counter[0] = Moved(number)
+        counter[0].moves = moves
+
+
 def bump_version(tensor: Tensor, depth: int = 2) -> None:
     """Note an in-place change of the tensor's memory, and the user's line that made it."""
     frame = outside(_getframe(depth))
     counter = counter_of(tensor)
-    counter[:] = (counter[0] + 1, frame.f_code, frame.f_lasti)
+    counter[:3] = (counter[0] + 1, frame.f_code, frame.f_lasti)
+    if len(counter) > 3:
+        counter[3].outdate()
 
 
 def retain(tensor: Tensor) -> None:
@@ -390,7 +416,21 @@ def set_requires_grad(
         )
     if value and not tensor._requires_grad:
         tensor._edge = None
-    tensor._requires_grad = bool(value)
+    rare = tensor._rare
+    if rare is not None and rare.base is not None:
+        rare.own_flag = bool(value)
+        value = value or rare.base._requires_grad
+    set_flag(tensor, bool(value))
+
+
+def set_flag(tensor: Tensor, value: bool) -> None:
+    """Set `requires_grad`; the views of a tensor share it."""
+    if tensor._requires_grad is value:
+        return
+    tensor._requires_grad = value
+    counter = tensor._counter
+    if counter is not None and len(counter) > 3:
+        counter[3].share_requires_grad(tensor)
 
 
 def check_grad_assignment(tensor: Tensor, value: Any) -> None:

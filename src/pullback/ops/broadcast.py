@@ -71,7 +71,9 @@ def _broadcast_to(x: Any, *, shape: Shape) -> Any:
         if all(n in (1, m) for n, m in zip(have, shape[extra:], strict=True)):
             steps = [0 if n == 1 else s for n, s in zip(have, x.strides, strict=True)]
             return np.ndarray(shape, x.dtype, x, 0, (*(0,) * extra, *steps))
-    return np.broadcast_to(x, shape)
+    out = np.broadcast_to(x, shape)
+    out.flags.writeable = x.flags.writeable
+    return out
 
 
 broadcast_to = linear(
