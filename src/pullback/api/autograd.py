@@ -185,7 +185,7 @@ def backward(
         wanted = sequence(inputs)
         if not wanted:
             raise ArgumentRuntimeError(
-                with_site("`inputs` argument to `backward` cannot be empty.")
+                with_site("`inputs` argument to `backward()` cannot be empty.")
             )
         request = engine.Request(
             [_input_edge(t, i, "backward") for i, t in enumerate(wanted)], accumulate=True

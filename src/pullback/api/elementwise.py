@@ -57,14 +57,14 @@ def scaled(function: str, other: Any, alpha: Any) -> Any:
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
     """input + alpha * other, with broadcasting and type promotion."""
     a, b = pair("add", input, scaled("add", other, alpha))
-    return into(out, apply(ops.add, (a, b), {}, "AddBackward0"))
+    return into(out, apply(ops.add, (a, b), {}, "AddBackward0"), input, other)
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
     """input - alpha * other."""
     a, b = pair("sub", input, scaled("sub", other, alpha))
     refuse_bool_subtraction(a, b)
-    return into(out, apply(ops.sub, (a, b), {}))
+    return into(out, apply(ops.sub, (a, b), {}), input, other)
 
 
 def is_bool(value: Any) -> bool:
@@ -83,18 +83,21 @@ def refuse_bool_subtraction(a: Any, b: Any) -> None:
         )
 
 
-def into(out: Any, result: Tensor) -> Tensor:
-    """`out=`: the result stored in a tensor that must not take part in autograd."""
+def into(out: Any, result: Tensor, *operands: Any) -> Tensor:
+    """`out=`: the result stored in a tensor that must not take part in autograd.
+
+    It may not overlap in part with the operands of an elementwise function.
+    """
     if out is None:
         return result
     from pullback.api.inplace import write_out
 
-    return write_out(out, result)
+    return write_out(out, result, operands)
 
 
 def _two(name: str, primitive: Any, node: str | None = None) -> Any:
     def function(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-        return into(out, apply(primitive, pair(name, input, other), {}, node))
+        return into(out, apply(primitive, pair(name, input, other), {}, node), input, other)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc}; elementwise, with broadcasting and type promotion."
@@ -110,7 +113,7 @@ def _fast_two(name: str, primitive: Any) -> Any:
             found = fast(input, other)
             if found is not NotImplemented:
                 return found
-        return into(out, apply(primitive, pair(name, input, other), {}))
+        return into(out, apply(primitive, pair(name, input, other), {}), input, other)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc}; elementwise, with broadcasting and type promotion."
@@ -171,7 +174,7 @@ def div(
         return true_divide(input, other, out=out)
     if rounding_mode == "floor":
         refuse_zero_divisor(input, other)
-        return into(out, apply(ops.div_floor, pair("div", input, other), {}))
+        return into(out, apply(ops.div_floor, pair("div", input, other), {}), input, other)
     if rounding_mode != "trunc":
         raise ArgumentRuntimeError(
             with_site(
@@ -233,10 +236,10 @@ def power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:  # noqa: A00
             )
         if b == 2 and type(b) in (int, float) and isinstance(a, Tensor):
             if a._data.dtype.kind in "fc":
-                return into(out, _square(a))
-        return into(out, apply(ops.pow_, (a, b), {}, "PowBackward0"))
+                return into(out, _square(a), a)
+        return into(out, apply(ops.pow_, (a, b), {}, "PowBackward0"), a)
     name = "PowBackward1" if isinstance(a, Tensor) else "PowBackward2"
-    return into(out, apply(ops.pow_, (a, b), {}, name))
+    return into(out, apply(ops.pow_, (a, b), {}, name), a, b)
 
 
 _square = unary(ops.square)
@@ -245,7 +248,7 @@ _square = unary(ops.square)
 def square(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """input * input."""
     x = arguments.tensor(input, "square")
-    return into(out, _square(x))
+    return into(out, _square(x), x)
 
 
 def float_power(input: Any, exponent: Any) -> Tensor:  # noqa: A002
@@ -321,7 +324,7 @@ def frac(input: Any) -> Tensor:  # noqa: A002
 def round(input: Any, *, decimals: int = 0, out: Any = None) -> Tensor:  # noqa: A001,A002
     """Rounded half to even, at a number of decimals."""
     x = arguments.tensor(input, "round")
-    return into(out, apply(ops.round_, (x,), {"decimals": decimals}))
+    return into(out, apply(ops.round_, (x,), {"decimals": decimals}), x)
 
 
 def real(input: Any) -> Tensor:  # noqa: A002
@@ -378,7 +381,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
     if c._data.dtype.kind == "u":
         c = wrap(c._data.astype(bool))
     a, b = _typed(a, numpy), _typed(b, numpy)
-    return into(out, apply(ops.where, (c, a, b), {}))
+    return into(out, apply(ops.where, (c, a, b), {}), c, a, b)
 
 
 def _typed(value: Any, numpy: Any) -> Any:
@@ -417,7 +420,7 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> T
                                (x, *bounds), {}))  # fmt: skip
     if x._data.dtype.kind in "iub" and (isinstance(min, float) or isinstance(max, float)):
         x = x.to(dtypes.public(Defaults.dtype))
-    return into(out, apply(ops.clamp, (x,), {"min": min, "max": max}, "ClampBackward1"))
+    return into(out, apply(ops.clamp, (x,), {"min": min, "max": max}, "ClampBackward1"), x)
 
 
 def nan_to_num(

@@ -58,12 +58,14 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
 
 def _assign(target: Tensor, value: Tensor) -> None:
     """value written into a view."""
-    from pullback.api.inplace import copy_
+    from pullback.api.inplace import copy_, fill_
 
-    v = _without_leading_ones(value, target.ndim)
-    if not arguments.fits(v._data.shape, target._data.shape):
-        expand(v, target._data.shape)  # which says what does not fit
-    copy_(target, v)
+    if target._data.shape != value._data.shape:
+        if not value._data.ndim:
+            fill_(target, value)
+            return
+        value = expand(_without_leading_ones(value, target.ndim), target._data.shape)
+    copy_(target, value)
 
 
 def _without_leading_ones(value: Tensor, ndim: int) -> Tensor:

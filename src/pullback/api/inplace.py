@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from pullback.api import arguments
 from pullback.api.elementwise import clamp, scaled
 from pullback.api.modes import is_grad_enabled
+from pullback.api.storage import root_of
 from pullback.core.blas import axpy
 from pullback.core.callsite import with_site
 from pullback.core.dtypes import FLOAT32, FLOAT64, PYTORCH_NAMES, can_cast
@@ -55,6 +57,8 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
     except ValueError:
         fits = False
     if not fits:
+        check_writable(x, int(s._requires_grad))
+        by_element(x, (s,))
         raise ShapeError(
             with_site(
                 f"output with shape {list(x.shape)} doesn't match the broadcast shape of the "
@@ -62,6 +66,7 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
             )
         )
     if s is not x:
+        check_writable(x, int(s._requires_grad))
         by_element(x, (s,))
     if s._data.dtype.kind == "c" and x._data.dtype.kind != "c":
         s = s.real
@@ -83,10 +88,10 @@ def fill_(x: Tensor, value: Any) -> Tensor:
             )
         with np.errstate(all="ignore"):
             value = value if value._data.dtype == x._data.dtype else value.to(x.dtype)
-        return apply_inplace(copy_primitive, (x, value), {}, "FillBackward1", anything)
+        return apply_inplace(copy_primitive, (x, value), {}, "FillBackward3", anything)
     with np.errstate(all="ignore"):
         filled = wrap(np.asarray(value).astype(x._data.dtype))
-    return apply_inplace(copy_primitive, (x, filled), {}, "FillBackward0", anything)
+    return apply_inplace(copy_primitive, (x, filled), {}, "FillBackward2", anything)
 
 
 def zero_(x: Tensor) -> Tensor:
@@ -102,12 +107,18 @@ def zero_(x: Tensor) -> Tensor:
 _ZERO = np.zeros((), bool)
 
 
-def random_fill(x: Tensor, array: Any) -> Tensor:
+def check_fill(x: Tensor) -> None:
+    """Refuse to write all of a tensor, where that has no meaning."""
+    check_writable(x, 0)
+    by_element(x, ())
+
+
+def random_fill(x: Tensor, array: Any, node: str) -> Tensor:
     """Writes freshly drawn numbers, which depend on nothing."""
-    return apply_inplace(copy_primitive, (x, wrap(array)), {}, "FillBackward0")
+    return apply_inplace(copy_primitive, (x, wrap(array)), {}, node)
 
 
-def write_out(out: Any, result: Tensor) -> Tensor:
+def write_out(out: Any, result: Tensor, operands: tuple[Any, ...] = ()) -> Tensor:
     """Store a result in the tensor given as `out=`."""
     target = arguments.tensor(out, "out", "out")
     if target._requires_grad or result._requires_grad:
@@ -135,8 +146,19 @@ def write_out(out: Any, result: Tensor) -> Tensor:
                 UserWarning,
                 stacklevel=4,
             )
-        target._data = np.empty(result._data.shape, target._data.dtype)
+        target._data = resized(target._data, result._data.shape)
+    by_element(target, operands)
     return copy_(target, result)
+
+
+def resized(array: Any, shape: tuple[int, ...]) -> Any:
+    """An array of another shape that begins at the same place, or new memory for want of room."""
+    root = root_of(array)
+    if type(root) is np.ndarray and root.flags.c_contiguous:
+        start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        if start + math.prod(shape) * array.itemsize <= root.nbytes:
+            return np.ndarray(shape, array.dtype, root, start)
+    return np.empty(shape, array.dtype)
 
 
 # ---------------------------------------------------------------- elementwise, in place
@@ -180,7 +202,9 @@ def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self += alpha * other."""
     if alpha != 1 and scaled_update(self, other, alpha):
         return self
-    by_element(self, (other,))  # a scaled operand has memory of its own
+    if alpha != 1:  # a scaled operand has memory of its own
+        check_writable(self, int(isinstance(other, Tensor) and other._requires_grad))
+        by_element(self, (other,))
     b = arguments.operand(scaled("add_", other, alpha), "add_")
     return apply_inplace(ops.add, (self, b), {}, "AddBackward0")
 
@@ -189,7 +213,9 @@ def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self -= alpha * other."""
     if alpha != 1 and type(alpha) is float and scaled_update(self, other, -alpha):
         return self
-    by_element(self, (other,))
+    if alpha != 1:
+        check_writable(self, int(isinstance(other, Tensor) and other._requires_grad))
+        by_element(self, (other,))
     b = arguments.operand(scaled("sub_", other, alpha), "sub_")
     return apply_inplace(ops.sub, (self, b), {})
 

@@ -187,7 +187,7 @@ def check_basic(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
             axis += len(shape) - used
         elif type(k) is slice:
             check_step(k)
-            if k.start is not None or k.stop is not None or k.step is not None:
+            if len(key) == 1 or not _covers(k, shape[axis]):
                 name = "SliceBackward0"
             axis += 1
         else:
@@ -195,6 +195,21 @@ def check_basic(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
             name = "SelectBackward0"
             axis += 1
     return name
+
+
+def is_all(part: Any, shape: tuple[int, ...]) -> bool:
+    """Whether a slice of the first dim is all of it."""
+    return type(part) is slice and _covers(part, shape[0])
+
+
+def _covers(part: slice, size: int) -> bool:
+    """Whether a slice is all of a dim, which PyTorch passes over."""
+    start, stop, step = part.start, part.stop, part.step
+    return (
+        (start is None or start == 0 or -start >= size > 0)
+        and (stop is None or stop >= size)
+        and (step is None or step == 1)
+    )
 
 
 def too_many(ndim: int, key: tuple[Any, ...] = ()) -> Exception:
@@ -242,9 +257,12 @@ def _dims_named(part: Any) -> int:
 
 def split(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Place]]:
     """The view of x that the key makes, and the index arrays over it."""
-    if is_basic(key):
-        return basic(x, key), []
     shape = x._data.shape
+    if is_basic(key):
+        name = check_basic(key, shape)
+        if name == "AliasBackward0" or (len(key) == 1 and is_all(key[0], shape)):
+            return x, []
+        return basic(x, key), []
     named = sum(_dims_named(p) for p in key)
     if named > len(shape):
         raise too_many(len(shape))

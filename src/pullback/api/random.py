@@ -342,20 +342,26 @@ def dropout_mask(x: Tensor, p: float) -> Tensor:
 
 
 # ---------------------------------------------------------------- in place
-def _drawn(self: Tensor, draw: Any) -> Tensor:
+def _drawn(self: Tensor, node: str, draw: Any) -> Tensor:
     """`self` filled by `draw(shape)`, in the order in which its memory lies."""
-    from pullback.api.inplace import random_fill
+    return _filled((self,), node, lambda a: ops.in_memory_order(a, draw))
 
-    def in_order(a: Any) -> Any:
-        return ops.in_memory_order(a, draw)
 
-    return random_fill(self, drawn_for((self,), in_order, shaped=True, inplace=True))
+def _filled(tensors: tuple[Tensor, ...], node: str, draw: Any) -> Tensor:
+    """The first tensor filled by `draw` of the arrays; what refuses comes before any number."""
+    from pullback.api.inplace import check_fill, random_fill
+
+    check_fill(tensors[0])
+    drawn = drawn_for(tensors, draw, shaped=True, inplace=True)
+    return random_fill(tensors[0], drawn, node)
 
 
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
     """Filled with numbers evenly spread over [from, to)."""
     g, dtype = stream(generator), self._data.dtype
-    return _drawn(self, lambda shape: ops.uniform(g, shape, dtype, float(from_), float(to)))
+    return _drawn(
+        self, "UniformBackward0", lambda shape: ops.uniform(g, shape, dtype, float(from_), float(to))
+    )
 
 
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
@@ -368,45 +374,49 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = N
             a, lambda shape: ops.normal(g, shape, dtype, float(mean), float(std), plain)
         )
 
-    from pullback.api.inplace import random_fill
-
-    return random_fill(self, drawn_for((self,), draw, shaped=True, inplace=True))
+    return _filled((self,), "NormalBackward0", draw)
 
 
 def random_(self: Tensor, *bounds: Any, generator: Any = None) -> Tensor:
     """Filled with integers: all that the dtype holds, or `random_(to)`, `random_(from, to)`."""
     g, dtype = stream(generator), self._data.dtype
     if not bounds:
-        return _drawn(self, lambda shape: ops.random_integers(g, shape, dtype))
+        return _drawn(self, "RandomBackward2", lambda shape: ops.random_integers(g, shape, dtype))
+    node = f"RandomBackward{2 - len(bounds)}"
     low, high = (0, bounds[0]) if len(bounds) == 1 else bounds
-    return _drawn(self, lambda shape: ops.randint(g, low, high, shape, dtype))
+    return _drawn(self, node, lambda shape: ops.randint(g, low, high, shape, dtype))
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Filled with 1 with probability p (a number or a tensor), else 0."""
     g, dtype = stream(generator), self._data.dtype
     if isinstance(p, Tensor):
-        from pullback.api.inplace import random_fill
 
         def draw(a: Any, chances: Any) -> Any:
             return ops.in_memory_order(
                 a, lambda shape, chance: ops.bernoulli(g, chance, dtype), chances
             )
 
-        return random_fill(self, drawn_for((self, p), draw, shaped=True, inplace=True))
-    return _drawn(self, lambda shape: ops.bernoulli(g, float(p), dtype, shape))
+        return _filled((self, p), "BernoulliBackward1", draw)
+    return _drawn(
+        self, "BernoulliBackward2", lambda shape: ops.bernoulli(g, float(p), dtype, shape)
+    )
 
 
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Tensor:
     """Filled with exponentially distributed numbers of rate lambd."""
     g, dtype = stream(generator), self._data.dtype
-    return _drawn(self, lambda shape: ops.exponential(g, shape, dtype, float(lambd)))
+    return _drawn(
+        self, "ExponentialBackward0", lambda shape: ops.exponential(g, shape, dtype, float(lambd))
+    )
 
 
 def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     """Filled with the number of trials up to the first success of probability p."""
     g, dtype = stream(generator), self._data.dtype
-    return _drawn(self, lambda shape: ops.geometric(g, shape, dtype, float(p)))
+    return _drawn(
+        self, "GeometricBackward0", lambda shape: ops.geometric(g, shape, dtype, float(p))
+    )
 
 
 def cauchy_(
@@ -414,7 +424,9 @@ def cauchy_(
 ) -> Tensor:
     """Filled with numbers of a Cauchy distribution."""
     g, dtype = stream(generator), self._data.dtype
-    return _drawn(self, lambda shape: ops.cauchy(g, shape, dtype, float(median), float(sigma)))
+    return _drawn(
+        self, "CauchyBackward0", lambda shape: ops.cauchy(g, shape, dtype, float(median), float(sigma))
+    )
 
 
 def log_normal_(
@@ -422,7 +434,9 @@ def log_normal_(
 ) -> Tensor:
     """Filled with numbers whose logarithm is normally distributed."""
     g, dtype = stream(generator), self._data.dtype
-    return _drawn(self, lambda shape: ops.log_normal(g, shape, dtype, float(mean), float(std)))
+    return _drawn(
+        self, "LogNormalBackward0", lambda shape: ops.log_normal(g, shape, dtype, float(mean), float(std))
+    )
 
 
 def poisson(input: Any, generator: Any = None) -> Tensor:  # noqa: A002

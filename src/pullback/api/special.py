@@ -21,7 +21,7 @@ into, where = elementwise.into, elementwise.where
 
 def _one(name: str, primitive: Any, params: dict[str, Any] | None = None) -> Any:
     def function(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-        return into(out, apply(primitive, (arguments.tensor(input, name),), params or {}))
+        return into(out, apply(primitive, (arguments.tensor(input, name),), params or {}), input)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc} (values from SciPy)."

@@ -620,14 +620,14 @@ def as_operand(value: Any) -> Any:
 def unary(primitive: Primitive, name: str | None = None, into: Any = None) -> Any:
     """A function of one tensor for an elementwise primitive without parameters.
 
-    `into(out, result)` serves the argument `out=`, when there is one.
+    `into(out, result, operand)` serves the argument `out=`, when there is one.
     """
     forward = primitive.forward
     plan = fast_plan(primitive, 1, name, 1)
 
     def general(x: Any, *, out: Any = None) -> Any:
         result = apply(primitive, (as_tensor_argument(primitive, x),), EMPTY, name)
-        return result if out is None else into(out, result)
+        return result if out is None else into(out, result, x)
 
     if plan is None or not primitive.differentiable:
         return general
