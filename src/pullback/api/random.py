@@ -360,7 +360,8 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = 
     """Filled with numbers evenly spread over [from, to)."""
     g, dtype = stream(generator), self._data.dtype
     return _drawn(
-        self, "UniformBackward0", lambda shape: ops.uniform(g, shape, dtype, float(from_), float(to))
+        self, "UniformBackward0",
+        lambda shape: ops.uniform(g, shape, dtype, float(from_), float(to)),
     )
 
 
@@ -399,7 +400,8 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
 
         return _filled((self, p), "BernoulliBackward1", draw)
     return _drawn(
-        self, "BernoulliBackward2", lambda shape: ops.bernoulli(g, float(p), dtype, shape)
+        self, "BernoulliBackward2",
+        lambda shape: ops.bernoulli(g, float(p), dtype, shape),
     )
 
 
@@ -407,7 +409,8 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Te
     """Filled with exponentially distributed numbers of rate lambd."""
     g, dtype = stream(generator), self._data.dtype
     return _drawn(
-        self, "ExponentialBackward0", lambda shape: ops.exponential(g, shape, dtype, float(lambd))
+        self, "ExponentialBackward0",
+        lambda shape: ops.exponential(g, shape, dtype, float(lambd)),
     )
 
 
@@ -415,7 +418,8 @@ def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     """Filled with the number of trials up to the first success of probability p."""
     g, dtype = stream(generator), self._data.dtype
     return _drawn(
-        self, "GeometricBackward0", lambda shape: ops.geometric(g, shape, dtype, float(p))
+        self, "GeometricBackward0",
+        lambda shape: ops.geometric(g, shape, dtype, float(p)),
     )
 
 
@@ -425,7 +429,8 @@ def cauchy_(
     """Filled with numbers of a Cauchy distribution."""
     g, dtype = stream(generator), self._data.dtype
     return _drawn(
-        self, "CauchyBackward0", lambda shape: ops.cauchy(g, shape, dtype, float(median), float(sigma))
+        self, "CauchyBackward0",
+        lambda shape: ops.cauchy(g, shape, dtype, float(median), float(sigma)),
     )
 
 
@@ -435,7 +440,8 @@ def log_normal_(
     """Filled with numbers whose logarithm is normally distributed."""
     g, dtype = stream(generator), self._data.dtype
     return _drawn(
-        self, "LogNormalBackward0", lambda shape: ops.log_normal(g, shape, dtype, float(mean), float(std))
+        self, "LogNormalBackward0",
+        lambda shape: ops.log_normal(g, shape, dtype, float(mean), float(std)),
     )
 
 
