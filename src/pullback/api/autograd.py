@@ -123,7 +123,10 @@ def seeds(
             found = wrap(found)
         elif not create_graph and isinstance(found, Tensor):
             found = found._data
-        edges.append(gradient_edge(output))
+        edge = gradient_edge(output)
+        if not edge[0].known:
+            raise no_graph(output, i)
+        edges.append(edge)
         cotangents.append(found)
     return edges, cotangents
 

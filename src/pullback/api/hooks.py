@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.core.callsite import with_site
 from pullback.eager.node import Node
-from pullback.eager.tensor import Tensor, gradient_edge, rare_of, retain
+from pullback.eager.tensor import Tensor, gradient_edge, is_leaf, rare_of, retain
 from pullback.errors import ArgumentTypeError, GraphError
 
 _next_id = itertools.count().__next__
@@ -79,7 +79,7 @@ def retain_grad(self: Tensor) -> None:
     """Keep `.grad` of a non-leaf; nothing to do for a leaf."""
     if not self._requires_grad:
         raise GraphError(with_site("can't retain_grad on Tensor that has requires_grad=False"))
-    if self.is_leaf or self.retains_grad:
+    if is_leaf(self) or self.retains_grad:
         return
     retain(self)
 

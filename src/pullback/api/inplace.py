@@ -19,7 +19,7 @@ from pullback.core.primitive import Primitive
 from pullback.core.quiet import quiet
 from pullback.eager.apply import apply
 from pullback.eager.inplace import apply_inplace, check_writable, store
-from pullback.eager.overlap import anything, at_places, by_element
+from pullback.eager.overlap import anything, at_places, by_element, by_order
 from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.errors import ArgumentRuntimeError, DtypeError, ShapeError
 from pullback.ops import elementwise as ops
@@ -88,7 +88,7 @@ def fill_(x: Tensor, value: Any) -> Tensor:
             )
         with np.errstate(all="ignore"):
             value = value if value._data.dtype == x._data.dtype else value.to(x.dtype)
-        return apply_inplace(copy_primitive, (x, value), {}, "FillBackward3", anything)
+        return apply_inplace(copy_primitive, (x, value), {}, "FillBackward3", by_order)
     with np.errstate(all="ignore"):
         filled = wrap(np.asarray(value).astype(x._data.dtype))
     return apply_inplace(copy_primitive, (x, filled), {}, "FillBackward2", anything)

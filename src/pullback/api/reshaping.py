@@ -6,9 +6,10 @@ from typing import Any
 
 from pullback.api import movement
 from pullback.config import MODE, NO_GRAD
-from pullback.eager.inplace import attach, check_writable
+from pullback.eager.apply import apply
+from pullback.eager.inplace import check_writable
 from pullback.eager.tensor import Tensor, bump_version, gradient_edge, wrap, wrap_with_edge
-from pullback.eager.view import family, steps
+from pullback.eager.view import family, keep_fresh, rebase, steps
 from pullback.ops.broadcast import reshape
 from pullback.ops.movement import inverse
 
@@ -23,11 +24,15 @@ def _changing(name: str, function: Any) -> Any:
         after = function(before, *args, **options)
         self._data = after._data
         bump_version(self)
-        if after._rare is not None:
-            _, *step = after._rare.chain
+        step = None if after._rare is None else after._rare.chain[1:]
+        if step is not None:
             _move_views(self, step, data.shape)
         if recording:
-            attach(self, after)
+            edge = after._edge
+            if step is not None:
+                name = IN_PLACE[type(edge[0]).__name__]
+                edge = apply(step[0], (before,), step[1], name)._edge
+            _renew(self, edge)
         return self
 
     method.__name__ = method.__qualname__ = name
@@ -35,7 +40,25 @@ def _changing(name: str, function: Any) -> Any:
     return method
 
 
-def _move_views(tensor: Tensor, step: list[Any], shape: tuple[int, ...]) -> None:
+# PyTorch counts the backward functions of an operation: those of the in-place forms come later.
+IN_PLACE = {
+    "TBackward0": "TBackward1", "TransposeBackward0": "TransposeBackward1",
+    "UnsqueezeBackward0": "UnsqueezeBackward1", "SqueezeBackward0": "SqueezeBackward3",
+    "SqueezeBackward1": "SqueezeBackward4", "SqueezeBackward2": "SqueezeBackward5",
+}  # fmt: skip
+
+
+def _renew(tensor: Tensor, edge: Any) -> None:
+    """The history of a tensor from now on; the base of a view keeps its own."""
+    rare = tensor._rare
+    if rare is None or rare.base is None:
+        rebase(tensor, edge)
+        return
+    tensor._edge = edge
+    keep_fresh(tensor)
+
+
+def _move_views(tensor: Tensor, step: Any, shape: tuple[int, ...]) -> None:
     """A view is one step further from its base; the views of a base begin with a step back."""
     rare = tensor._rare
     if rare is not None and rare.base is not None:

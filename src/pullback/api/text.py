@@ -11,6 +11,7 @@ from pullback.core import printing
 from pullback.eager.apply import settled
 from pullback.eager.dual import Dual
 from pullback.eager.tensor import Tensor
+from pullback.errors import GraphError
 
 
 class Layout:
@@ -31,11 +32,15 @@ def representation(self: Tensor, *, tensor_contents: Any = None) -> str:
         tangent, data = data.tangent, data.primal._data
     if type(data) is not np.ndarray:
         return repr(self._data)
-    grad_fn = self.grad_fn
+    try:
+        node = self.grad_fn
+        grad_fn = None if node is None else type(node).__name__
+    except GraphError:  # a view that may not be used any more can still be looked at
+        grad_fn = "Invalid"
     return printing.tensor_text(
         data,
         requires_grad=self._requires_grad and grad_fn is None,
-        grad_fn=None if grad_fn is None else type(grad_fn).__name__,
+        grad_fn=grad_fn,
         default_dtype=Defaults.dtype,
         tangent=None if tangent is None else repr(tangent),
     )

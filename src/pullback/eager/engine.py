@@ -520,7 +520,7 @@ def fit(r: Any, node: Node, i: int, child: Node, number: int, create: bool) -> A
     else:
         payload = r = as_array(r)
     if payload.shape != shape:
-        if not node.plan.broadcasts:
+        if not node.plan.broadcasts or not arises(payload.shape, shape):
             raise GraphError(
                 f"Function {node.name()} returned an invalid gradient at index {i} - got "
                 f"{list(payload.shape)} but expected shape compatible with {list(shape)}"
@@ -530,6 +530,13 @@ def fit(r: Any, node: Node, i: int, child: Node, number: int, create: bool) -> A
     if payload.dtype is not dtype and payload.dtype != dtype:
         r = cast(r, dtype=dtype)
     return r if create else as_array(r)
+
+
+def arises(wide: Any, shape: Any) -> bool:
+    """Whether broadcasting makes a shape that wide of `shape`."""
+    return len(wide) >= len(shape) and all(
+        n in (1, m) for n, m in zip(reversed(shape), reversed(wide), strict=False)
+    )
 
 
 def materialized(node: Node, g: list[Any], create: bool) -> tuple[Any, ...]:

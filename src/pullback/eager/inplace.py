@@ -14,7 +14,7 @@ from pullback.core.primitive import Primitive, RuleSpec
 from pullback.core.quiet import quiet
 from pullback.eager.apply import edges_of, failed, lift, mark_origin, promote, record, tape_level
 from pullback.eager.overlap import by_element, repeats
-from pullback.eager.tensor import Tensor, bump_version, gradient_edge, set_flag, wrap
+from pullback.eager.tensor import Tensor, bump_version, gradient_edge, is_leaf, set_flag, wrap
 from pullback.eager.view import PLAIN, WRITTEN, apply_chain, family, memory, rebase, refused_write
 from pullback.errors import DtypeError, GraphError, ShapeError, TracingError, UnsupportedError
 from pullback.ops.broadcast import zeros_like
@@ -43,7 +43,7 @@ def check_writable(target: Tensor, mask: int) -> None:
                     "a view of a leaf Variable that requires grad is being used in an in-place "
                     "operation. Change it under torch.no_grad(), or compute a new tensor instead")
             )
-    if own and target.is_leaf:
+    if own and is_leaf(target):
         raise GraphError(
             with_site(
                 "a leaf Variable that requires grad is being used in an in-place operation. "

@@ -97,7 +97,12 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """The nodes of the inputs, with output numbers; (None, 0) where none is recorded."""
-        return tuple(e if type(e) is tuple else (None, 0) for e in self.edges)
+        return tuple(e if type(e) is tuple and e[0].known else (None, 0) for e in self.edges)
+
+    @property
+    def known(self) -> bool:
+        """Whether the user may see it."""
+        return True
 
     @property
     def call_site(self) -> CallSite:
@@ -256,6 +261,12 @@ class AccumulateGrad(Node):
     def __lt__(self, other: object) -> bool:
         """In a heap of nodes that are ready, leaves are equals."""
         return False
+
+    @property
+    def known(self) -> bool:
+        """Not that of a tensor nobody holds, which stands for no edge at all."""
+        rare = self.variable._rare
+        return rare is not None and rare.accumulator is not None
 
     def get_extras(self) -> Extras:
         """The record of rare things, made on demand."""

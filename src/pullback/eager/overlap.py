@@ -44,9 +44,11 @@ def shared(a: Any, b: Any) -> int:
     if not np.may_share_memory(a, b) or not (dense(a) and dense(b)):
         return APART
     if a.nbytes == b.nbytes and a.ctypes.data == b.ctypes.data:
-        mine, theirs = ([s for s, n in zip(x.strides, x.shape, strict=True) if n > 1]
-                        for x in (a, b))  # fmt: skip
-        return SAME if mine == theirs else IN_PART
+        mine, theirs = (
+            [(i, s) for i, (s, n) in enumerate(zip(x.strides, x.shape, strict=True)) if n > 1]
+            for x in (a, b)
+        )
+        return SAME if a.ndim == b.ndim and mine == theirs else IN_PART
     return IN_PART
 
 

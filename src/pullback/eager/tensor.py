@@ -49,7 +49,9 @@ class Rare:
 class LazyEdge:
     """An edge that is worked out when somebody needs it (a view after its base was changed)."""
 
-    __slots__ = ()
+    __slots__ = ("leaf",)
+
+    leaf: bool  # whether there was no edge before
 
     def resolve(self, tensor: Tensor) -> tuple[Node, int]:
         """The edge; the caller stores it."""
@@ -146,6 +148,16 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if type(value) is not bool:
+            raise ArgumentRuntimeError(
+                with_site(f"requires_grad must be a bool, got {type(value).__name__}")
+            )
+        if value and not is_leaf(self):
+            raise GraphError(
+                with_site(
+                    "you can only change requires_grad flags of leaf variables. This one was "
+                    "computed, and requires grad already.")
+            )
         set_requires_grad(self, value)
 
     @property
@@ -166,7 +178,7 @@ class Tensor:
     @property
     def output_nr(self) -> int:
         """Which output of `grad_fn` it is."""
-        return 0 if self.grad_fn is None else gradient_edge(self)[1]
+        return self._edge[1] if self._requires_grad and type(self._edge) is tuple else 0
 
     @property
     def grad(self) -> Tensor | None:
@@ -175,7 +187,7 @@ class Tensor:
         Reading it on a non-leaf that does not retain its gradient warns, as in PyTorch.
         """
         found = self._grad
-        if found is None and self._requires_grad and not self.is_leaf and not self.retains_grad:
+        if found is None and self._requires_grad and not self.retains_grad and not is_leaf(self):
             warn_non_leaf_grad(self)
         return found
 
@@ -303,6 +315,14 @@ def wrap_with_edge(payload: Any, edge: tuple[Node, int]) -> Tensor:
     return tensor
 
 
+def is_leaf(tensor: Tensor) -> bool:
+    """Whether a tensor has no history, as far as it has been worked out: no error, no node."""
+    edge = tensor._edge
+    if isinstance(edge, LazyEdge):
+        return edge.leaf
+    return type(edge) is not tuple or not tensor._requires_grad
+
+
 def rare_of(tensor: Tensor) -> Rare:
     """The record of rare things, made on demand."""
     if tensor._rare is None:
@@ -373,6 +393,11 @@ def gradient_edge(tensor: Tensor) -> tuple[Node, int]:
         tensor._edge = resolved
         return resolved
     rare = rare_of(tensor)
+    if rare.base is not None and not rare.own_flag and rare.base._requires_grad:
+        # as in PyTorch, a view that requires grad by its base alone takes no gradient of its own
+        nobody = wrap(tensor._data)
+        nobody._rare = Rare()
+        return (new_accumulator(nobody), 0)
     found = rare.accumulator() if rare.accumulator is not None else None
     if found is None:
         with _accumulator_lock:  # two threads must not give one leaf two accumulators
@@ -405,7 +430,7 @@ def set_requires_grad(
                 f"has dtype {dtypes.public(tensor._data.dtype)}: convert it first, for instance "
                 "with .float()")
         )
-    if not tensor.is_leaf:
+    if not is_leaf(tensor):
         if value:
             return
         raise GraphError(
@@ -463,12 +488,13 @@ def check_grad_assignment(tensor: Tensor, value: Any) -> None:
 def warn_non_leaf_grad(tensor: Tensor) -> None:
     """PyTorch's UserWarning, placed at the user's line."""
     site = here(2)
-    node = gradient_edge(tensor)[0]
+    edge = tensor._edge
+    made = f"It was made by {edge[0].name()} at {edge[0].call_site}" if type(edge) is tuple else ""
     warnings.warn_explicit(
         "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
         "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
         "field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. "
-        f"It was made by {node.name()} at {node.call_site}\n  read at {site}",
+        f"{made}\n  read at {site}",
         GradWarning,
         site.file,
         site.line,

@@ -153,6 +153,9 @@ class LazyView(LazyEdge):
 
     __slots__ = ()
 
+    def __init__(self, leaf: bool) -> None:
+        self.leaf = leaf
+
     def resolve(self, tensor: Tensor) -> tuple[Node, int]:
         """Replay the chain on the base; only the graph of that is used."""
         rare = tensor._rare
@@ -169,18 +172,24 @@ class LazyView(LazyEdge):
             replayed = apply_chain(source, rare.chain, "AsStridedBackward0")
         finally:
             MODE.reset(token)
-        counter = counter_of(tensor)
-        rare.seen = int(counter[0])
-        counter[3].add(tensor)
+        keep_fresh(tensor)
         edge: tuple[Node, int] = replayed._edge
         tensor._edge = edge
         follow(tensor)
         return edge
 
 
-STALE = LazyView()  # it had a history of its own
-STALE_LEAF = LazyView()  # it had none: it requires grad because its base does
-WRITTEN = LazyView()  # it was written itself: the history that its base has now is its own
+STALE = LazyView(False)  # it had a history of its own
+STALE_LEAF = LazyView(True)  # it had none: it requires grad because its base does
+WRITTEN = LazyView(False)  # it was written itself: the history that its base has now is its own
+
+
+def keep_fresh(view: Tensor) -> None:
+    """The edge that a view has belongs to its memory as it is now."""
+    counter = counter_of(view)
+    assert view._rare is not None
+    view._rare.seen = int(counter[0])
+    counter[3].add(view)
 
 
 def refused_write(view: Tensor, change: str) -> GraphError:
