@@ -81,8 +81,10 @@ def _write(
     x: Tensor, places: list[Place], value: Tensor, *, inplace: bool, accumulate: bool = False
 ) -> Tensor:
     """value written (or added) at index arrays: into x, or into a copy of it."""
-    from pullback.eager.inplace import apply_inplace
+    from pullback.eager.inplace import apply_inplace, check_writable
 
+    if inplace:
+        check_writable(x, int(value._requires_grad))
     template, indices = keys.positions(x, places)
     common = keys.common_shape(indices)
     keys.refuse_empty_dims(x, template, common)

@@ -206,7 +206,7 @@ def _covers(part: slice, size: int) -> bool:
     """Whether a slice is all of a dim, which PyTorch passes over."""
     start, stop, step = part.start, part.stop, part.step
     return (
-        (start is None or start == 0 or -start >= size > 0)
+        (start is None or start == 0)
         and (stop is None or stop >= size)
         and (step is None or step == 1)
     )
@@ -284,7 +284,8 @@ def split(x: Tensor, key: tuple[Any, ...]) -> tuple[Tensor, list[Place]]:
             continue
         if type(p) is slice:
             check_step(p)
-            view.append(p)
+            whole = axis < len(shape) and _covers(p, shape[axis])
+            view.append(_WHOLE if whole else p)
             count = 1
         else:
             # a second Ellipsis skips as many dims again

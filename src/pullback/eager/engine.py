@@ -565,6 +565,8 @@ def accumulate(leaf: Tensor, g: Any, steal: bool, create: bool) -> None:
     later ones are added in place, or out of place when the result must stay differentiable."""
     with _LOCKS[(id(leaf) >> 6) & 63]:
         old = leaf._grad
+        if not leaf._requires_grad:
+            return  # no longer
         if create:
             leaf._grad = g if old is None else old + g
             return

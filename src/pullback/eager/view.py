@@ -48,6 +48,8 @@ def link_view(
         if type(shown) is not np.ndarray:
             return  # a value of a trace: it has no memory of its own
     owner = shown.base
+    if type(owner) is not np.ndarray:
+        owner = getattr(owner, "base", None)  # of what `as_strided` made
     if owner is None or (owner is not source and owner is not source.base):
         return  # the primitive had to copy (a reshape)
     counter = parent._counter
