@@ -24,7 +24,7 @@ VIEWS = (
     "a[k]", "a[k:]", "a[:k]", "a[::2]", "a[..., k]", "a[None]", "a[:, k:]", "a.t()", "a.view(-1)",
     "a.view(2, -1)", "a.reshape(-1)", "a.transpose(0, -1)", "a.unsqueeze(k)", "a.squeeze()",
     "a.select(0, k)", "a.narrow(0, 1, 1)", "a.diagonal()", "a.expand(2, *a.shape)",
-    "a.unfold(0, 2, 1)", "a.split(1)[k]", "a.unbind(0)[k]", "a.chunk(2)[k]", "a.detach()", "a.data",
+    "a.unfold(0, 2, 2)", "a.split(1)[k]", "a.unbind(0)[k]", "a.chunk(2)[k]", "a.detach()", "a.data",
     "a.view_as(a)", "a.flatten()", "a.movedim(0, -1)", "a.permute(*range(a.ndim - 1, -1, -1))",
     "a.swapaxes(0, -1)", "a.expand_as(b)", "a[[0, 1]]", "a[...]", "a[0:]", "a.clone()",
 )  # fmt: skip
@@ -32,24 +32,29 @@ VALUES = ("a * b", "a + b", "a * 2", "a.sin()", "a * a", "b.exp()", "T.cat([a, b
 WRITES = (
     "a.mul_(2)", "a.add_(b)", "a.mul_(b)", "a.copy_(b)", "a.zero_()", "a.fill_(c)", "a.sin_()",
     "a.add_(b, alpha=2)", "a.sub_(b)", "a.div_(2)", "a.fill_(b.sum())", "a.copy_(b[k])",
-    "a.masked_fill_(a > 0.5, c)", "a.index_fill_(0, i, c)", "a.index_copy_(0, i, b[:2])",
-    "a.index_add_(0, i, b[:2])", "a.clamp_(-0.5, 0.5)", "a.addcmul_(b, b)", "a.pow_(2)",
+    "a.masked_fill_(a > 0.5, c)", "a.index_fill_(0, j, c)", "a.index_copy_(0, j, a[:1] * c)",
+    "a.index_add_(0, j, a[:1].sin())", "a.clamp_(-0.5, 0.5)", "a.addcmul_(b, b)", "a.pow_(2)",
     "a.lerp_(b, 0.3)", "a.exp_()", "a.neg_()", "a.relu_()", "a.add_(a)", "a.mul_(a)",
 )  # fmt: skip
 SETS = (
     "a[k] = c", "a[k] = b[k]", "a[k:] = b[k:]", "a[:] = b", "a[...] = c", "a[i] = b[:2]",
     "a[i] = c", "a[a > 0.3] = c", "a[:, k] = b[:, k]", "a[0:1] *= 3", "a += b", "a *= 2", "a -= 1",
-    "a[k] = b.sum()", "a[None, k:] = b[k:]", "a[[1, 0]] = a[:2].clone()",
+    "a[k] = b.sum()", "a[None, k:] = b[k:] * 2", "a[[1, 0]] = a[:2].clone()",
 )  # fmt: skip
-TURNS = ("a.t_()", "a.unsqueeze_(k)", "a.squeeze_()", "a.transpose_(0, -1)", "a.swapdims_(0, -1)")
+TURNS = tuple(
+    f"turns(a) and {change}"
+    for change in (
+        "a.t_()", "a.unsqueeze_(k)", "a.squeeze_()", "a.transpose_(0, -1)", "a.swapdims_(0, -1)",
+        "a.squeeze_(k)",
+    )
+)
 FLAGS = (
     "a.requires_grad_()", "a.requires_grad_(False)", "a.detach_()", "a.requires_grad = True",
     "a.requires_grad = False", "a.retain_grad()", "a.grad_fn", "a.is_leaf",
 )  # fmt: skip
 MEMORY = (
-    "a.data = b.data.reshape(a.shape)", "a.data = (b.detach() * 2).reshape(a.shape)",
-    "a.data.mul_(2)", "a.detach().add_(1)",
-)  # fmt: skip
+    "if free(a): a.data = b.data.reshape(a.shape).clone()", "a.data.mul_(2)", "a.detach().add_(1)",
+)
 PASSES = (
     "(a * a).sum().backward(retain_graph=True)", "a.sum().backward(retain_graph=True)",
     "a.backward(T.ones(a.shape, dtype=T.float64), retain_graph=True)",
@@ -87,6 +92,16 @@ def numbers(x: Any) -> Any:
     return None if x is None else np.array(x.detach().numpy())
 
 
+def may_move(x: Any, tensors: list[Any]) -> bool:
+    """Whether `x.data = y` has a meaning: views of what x was would show other memory than x."""
+    return not x._is_view() and all(other._base is not x for other in tensors)
+
+
+def may_turn(x: Any) -> bool:
+    """Not a leaf that requires grad: what was recorded with it has gradients of another shape."""
+    return not (x.requires_grad and x.is_leaf)
+
+
 def run(T: Any, steps: list[Step]) -> list[Any]:
     """What each step did, and the state of all tensors after it."""
     table = [[0.5, -1.0, 2.0], [1.5, 0.3, -0.7]]
@@ -98,7 +113,8 @@ def run(T: Any, steps: list[Step]) -> list[Any]:
     log: list[Any] = []
     for text, first, second, k, c, unrecorded, gives in steps:
         a, b = (tensors[int(r * len(tensors))] for r in (first, second))
-        names = {"T": T, "a": a, "b": b, "k": k, "c": c, "i": T.tensor([1, 0])}
+        names = {"T": T, "a": a, "b": b, "k": k, "c": c, "i": T.tensor([1, 0]), "j": T.tensor([0])}
+        names |= {"free": lambda x: may_move(x, tensors), "turns": may_turn}
         try:
             with T.set_grad_enabled(not unrecorded):
                 if gives:

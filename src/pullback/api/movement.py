@@ -37,8 +37,11 @@ def reshape(input: Any, *shape: Any) -> Tensor:  # noqa: A002
     x = arguments.tensor(input, "reshape")
     arguments.given(shape, "reshape", "shape")
     wanted = infer_size(arguments.size(shape, "shape", "reshape"), x._data.size)
-    return _reshaped(x, wanted, "ViewBackward0" if can_view(x._data, wanted)
-                     else "UnsafeViewBackward0")  # fmt: skip
+    name = "ViewBackward0"
+    if type(x._data) is np.ndarray and not x._data.flags.c_contiguous:
+        fits = can_view(x._data, wanted)
+        name = "ReshapeAliasBackward0" if fits else "UnsafeViewBackward0"
+    return _reshaped(x, wanted, name)
 
 
 def can_view(array: Any, shape: Shape) -> bool:

@@ -9,7 +9,7 @@ from pullback.config import MODE, NO_GRAD
 from pullback.eager.apply import apply
 from pullback.eager.inplace import check_writable
 from pullback.eager.tensor import Tensor, bump_version, gradient_edge, wrap, wrap_with_edge
-from pullback.eager.view import family, keep_fresh, rebase, steps
+from pullback.eager.view import family, keep_fresh, steps
 from pullback.ops.broadcast import reshape
 from pullback.ops.movement import inverse
 
@@ -32,7 +32,9 @@ def _changing(name: str, function: Any) -> Any:
             if step is not None:
                 name = IN_PLACE[type(edge[0]).__name__]
                 edge = apply(step[0], (before,), step[1], name)._edge
-            _renew(self, edge)
+            self._edge = edge  # the base of a view keeps its own
+            if self._rare is not None and self._rare.base is not None:
+                keep_fresh(self)
         return self
 
     method.__name__ = method.__qualname__ = name
@@ -46,16 +48,6 @@ IN_PLACE = {
     "UnsqueezeBackward0": "UnsqueezeBackward1", "SqueezeBackward0": "SqueezeBackward3",
     "SqueezeBackward1": "SqueezeBackward4", "SqueezeBackward2": "SqueezeBackward5",
 }  # fmt: skip
-
-
-def _renew(tensor: Tensor, edge: Any) -> None:
-    """The history of a tensor from now on; the base of a view keeps its own."""
-    rare = tensor._rare
-    if rare is None or rare.base is None:
-        rebase(tensor, edge)
-        return
-    tensor._edge = edge
-    keep_fresh(tensor)
 
 
 def _move_views(tensor: Tensor, step: Any, shape: tuple[int, ...]) -> None:

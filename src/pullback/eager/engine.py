@@ -565,8 +565,13 @@ def accumulate(leaf: Tensor, g: Any, steal: bool, create: bool) -> None:
     later ones are added in place, or out of place when the result must stay differentiable."""
     with _LOCKS[(id(leaf) >> 6) & 63]:
         old = leaf._grad
-        if not leaf._requires_grad:
-            return  # no longer
+        if not leaf._requires_grad or type(leaf._edge) is tuple:
+            if type(leaf._edge) is tuple:
+                raise GraphError(
+                    "leaf variable has been moved into the graph interior: it was changed in place "
+                    "after what is differentiated was computed from it"
+                )
+            return  # it no longer requires grad
         if create:
             leaf._grad = g if old is None else old + g
             return
