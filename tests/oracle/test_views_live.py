@@ -37,7 +37,7 @@ WRITES = (
     "a.lerp_(b, 0.3)", "a.exp_()", "a.neg_()", "a.relu_()", "a.add_(a)", "a.mul_(a)",
 )  # fmt: skip
 SETS = (
-    "a[k] = c", "a[k] = b[k]", "a[k:] = b[k:]", "a[:] = b", "a[...] = c", "a[i] = b[:2]",
+    "a[k] = c", "a[k] = b[k]", "a[k:] = b[k:]", "a[:] = b", "a[...] = c", "a[i] = b[:2].clone()",
     "a[i] = c", "a[a > 0.3] = c", "a[:, k] = b[:, k]", "a[0:1] *= 3", "a += b", "a *= 2", "a -= 1",
     "a[k] = b.sum()", "a[None, k:] = b[k:] * 2", "a[[1, 0]] = a[:2].clone()",
 )  # fmt: skip

@@ -19,7 +19,7 @@ from pullback.core.primitive import Primitive
 from pullback.core.quiet import quiet
 from pullback.eager.apply import apply
 from pullback.eager.inplace import apply_inplace, check_writable, store
-from pullback.eager.overlap import anything, at_places, by_element, by_order
+from pullback.eager.overlap import anything, at_places, by_element, by_order, identical, repeats
 from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.errors import ArgumentRuntimeError, DtypeError, ShapeError
 from pullback.ops import elementwise as ops
@@ -65,7 +65,7 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
                 f"source {list(s.shape)}: The expanded size of the tensor must match"
             )
         )
-    if s is not x:
+    if s is not x and not (repeats(x._data) and identical(x._data, s._data)):
         check_writable(x, int(s._requires_grad))
         by_element(x, (s,))
     if s._data.dtype.kind == "c" and x._data.dtype.kind != "c":

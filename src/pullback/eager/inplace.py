@@ -14,7 +14,15 @@ from pullback.core.primitive import Primitive, RuleSpec
 from pullback.core.quiet import quiet
 from pullback.eager.apply import edges_of, failed, lift, mark_origin, promote, record, tape_level
 from pullback.eager.overlap import by_element, repeats
-from pullback.eager.tensor import Tensor, bump_version, gradient_edge, is_leaf, set_flag, wrap
+from pullback.eager.tensor import (
+    Tensor,
+    bump_version,
+    gradient_edge,
+    is_leaf,
+    note_move,
+    set_flag,
+    wrap,
+)
 from pullback.eager.view import PLAIN, WRITTEN, apply_chain, family, memory, rebase, refused_write
 from pullback.errors import DtypeError, GraphError, ShapeError, TracingError, UnsupportedError
 from pullback.ops.broadcast import zeros_like
@@ -283,6 +291,7 @@ def detach_in_place(tensor: Tensor) -> Tensor:
     if tensor._rare is not None and tensor._rare.base is not None:
         raise GraphError(with_site("Can't detach views in-place. Use detach() instead."))
     recorded = tensor._requires_grad
+    note_move(tensor)
     for view in family(tensor)[1]:
         if view._edge is WRITTEN:
             gradient_edge(view)  # what was written keeps its history

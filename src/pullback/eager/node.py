@@ -39,7 +39,8 @@ class Origin:
 
 
 class Moved(int):
-    """A version number that agrees with none: a tensor has got other memory by `x.data = y`.
+    """A version number that agrees with none: by `x.data = y` a tensor has got other memory, or by
+    `x.detach_()` lost its history.
 
     The engine then looks closer; `moves` are pairs of what a tensor held and the tensor.
     """
@@ -202,6 +203,12 @@ class Node:
                 same = not tensor._requires_grad
             elif type(edge[0]) is AccumulateGrad:
                 same = edge[0].variable is tensor
+            elif type(own) is not tuple:
+                raise GraphError(
+                    "Trying to use a saved tensor that has been detached in-place, i.e. with "
+                    ".detach_(). This is not supported, please use out-of-place `.detach()` instead"
+                    + at(self.call_site, "saved at")
+                )
             else:
                 same = own == edge
             if same:

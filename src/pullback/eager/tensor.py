@@ -342,7 +342,7 @@ def counter_of(tensor: Tensor) -> list[Any]:
 
 
 def note_move(tensor: Tensor) -> None:
-    """A tensor is about to get other memory: nodes that saved it are to see that."""
+    """A tensor is about to get other memory, or to lose its history: nodes that saved it see it."""
     counter, data = tensor._counter, tensor._data
     if counter is None or type(data) is not np.ndarray:
         return  # nothing saved it
