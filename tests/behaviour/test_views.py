@@ -289,6 +289,90 @@ def test_expanded_memory_is_refused_elsewhere(write: Callable[[torch.Tensor], No
     assert base.tolist() == [[0.0], [0.0]] and base._version == 0
 
 
+def test_out_may_not_overlap_an_operand_in_part() -> None:
+    x = six()
+    for write in (
+        lambda: torch.exp(x[:3], out=x[1:4]), lambda: torch.add(x[:3], 1, out=x[1:4]),
+        lambda: torch.mul(2.0, x[:3], out=x[1:4]), lambda: torch.clamp(x[:3], 0, 1, out=x[1:4]),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the writt"):
+            write()
+    assert torch.add(x, x, out=x).tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    part = x[:2]
+    with pytest.warns(UserWarning, match="was resized"):
+        torch.add(torch.ones(3), 1, out=part)  # there is room behind it
+    assert x.tolist() == [2.0, 2.0, 2.0, 6.0, 8.0, 10.0]
+
+
+def test_the_gradient_of_a_write_into_expanded_memory_is_refused() -> None:
+    y = torch.ones(2, 1, requires_grad=True) * 1
+    y.expand(2, 2).zero_()
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        y.sum().backward()
+    w, x = leaf(3.0), torch.ones(2, 1)
+    with pytest.warns(UserWarning, match="on expanded tensors is deprecated"):
+        x.expand(2, 2)[torch.tensor([0])] = w
+    x.sum().backward()
+    assert w.grad.tolist() == [2.0]
+
+
+# ---------------------------------------------------------------- what backward refuses
+def test_saved_tensors_detached_in_place_are_refused() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    z = y * y
+    alias = y.detach()
+    alias.data = torch.zeros(2)  # of another tensor: no matter
+    z.sum().backward(retain_graph=True)
+    assert x.grad.tolist() == [2.0, 4.0]
+    y.detach_()
+    with pytest.raises(RuntimeError, match="has been detached in-place"):
+        z.sum().backward()
+
+
+def test_leaves_that_changed_what_they_are() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    x.requires_grad_(False)
+    y.sum().backward(retain_graph=True)
+    assert x.grad is None  # it takes no gradient any more
+    x.mul_(leaf(1.0, 1.0))
+    with pytest.raises(RuntimeError, match="leaf variable has been moved into the graph interior"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf"):
+        x.requires_grad = True
+    with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
+        x.requires_grad = 1
+
+
+def test_views_that_may_not_be_used_can_be_looked_at() -> None:
+    y = leaf(1.0, 2.0) * 1
+    a, _ = y.split(1)
+    y.mul_(2)
+    assert repr(a) == "tensor([2.], grad_fn=<Invalid>)" and a.tolist() == [2.0]
+    assert a.detach().tolist() == [2.0] and a.retains_grad is False
+    with pytest.raises(RuntimeError, match="Output 0 of Split is a view and its base"):
+        a.is_leaf  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (lambda y: y.__setitem__(slice(None), 1.0), "FillBackward3"),
+        (lambda y: y.__setitem__(slice(0, None), torch.ones(2)), "CopyBackwards"),
+        (lambda y: y.__setitem__(slice(0, 1), 1.0), "CopySlices"),
+        (lambda y: y.__setitem__(0, 1.0), "CopySlices"),
+        (lambda y: y.fill_(1), "FillBackward2"), (lambda y: y.uniform_(), "UniformBackward0"),
+        (lambda y: y.unsqueeze_(0), "UnsqueezeBackward1"),
+        (lambda y: y.squeeze_(), "SqueezeBackward3"),
+    ],
+)  # fmt: skip
+def test_names_of_what_wrote(write: Callable[[torch.Tensor], None], name: str) -> None:
+    y = leaf(1.0, 2.0) * 1
+    write(y)
+    assert type(y.grad_fn).__name__ == name and y._version == 1
+
+
 # ---------------------------------------------------------------- the order of leaves
 @pytest.mark.parametrize(
     ("combine", "order"),

@@ -13,7 +13,7 @@ from pullback.core.dtypes import PYTORCH_NAMES
 from pullback.core.primitive import Primitive, RuleSpec
 from pullback.core.quiet import quiet
 from pullback.eager.apply import edges_of, failed, lift, mark_origin, promote, record, tape_level
-from pullback.eager.overlap import by_element, repeats
+from pullback.eager.overlap import REPEATED, by_element, repeats
 from pullback.eager.tensor import (
     Tensor,
     bump_version,
@@ -120,7 +120,6 @@ def apply_inplace(
         if isinstance(a, Tensor) and a._requires_grad:
             mask |= 1 << i
     check_writable(target, mask)
-    check(target, args[1:])
     special = any(
         type(p) is not np.ndarray for p, a in zip(payloads, args, strict=True)
         if isinstance(a, Tensor)
@@ -134,10 +133,12 @@ def apply_inplace(
         if payloads[0] is target or mapped > tape_level(target._data):
             # other operands belong to a transform that it has no part in
             raise not_shared(any(hasattr(p, "overwrite") for p in payloads))
-    if primitive.promotion is not None:
-        payloads = promote(primitive, payloads)
     recording = mask and not MODE.get() & NO_GRAD and primitive.differentiable
     plan = primitive.plan(mask, name, len(args)) if recording else None
+    edges = None if plan is None else edges_of(args, mask)  # before the write outdates them
+    check(target, args[1:])
+    if primitive.promotion is not None:
+        payloads = promote(primitive, payloads)
     # Rules that name the changed input itself need it as it was.
     keep = plan is not None and 0 in plan.saved_inputs and has_memory(target._data)
     original = clone(target._data) if keep else None
@@ -146,7 +147,6 @@ def apply_inplace(
     # An operand that shares the target's memory is changed by the write: its saved value counts as
     # overwritten, and backward says so.
     before = [a._counter[0] if isinstance(a, Tensor) and a._counter else 0 for a in args]
-    edges = None if plan is None else edges_of(args, mask)  # before the write outdates them
     if not special and writes_directly(primitive, payloads, target._data):
         quiet.run(primitive.forward, *payloads, out=target._data)
         bump_version(target)
@@ -312,7 +312,10 @@ def laid_out(base: Any, order: tuple[int, ...] | None) -> Any:
 
 def _write(base: Any, value: Any, *, chain: Any, order: Any) -> Any:
     out = laid_out(base, order)
-    apply_chain(out, chain)[...] = value
+    place = apply_chain(out, chain)
+    if repeats(place):  # which of the elements is it the gradient of?
+        raise GraphError(f"{REPEATED} It is the gradient of a view that was written when expanded.")
+    place[...] = value
     return out
 
 

@@ -42,10 +42,10 @@ class Moved(int):
     """A version number that agrees with none: by `x.data = y` a tensor has got other memory, or by
     `x.detach_()` lost its history.
 
-    The engine then looks closer; `moves` are pairs of what a tensor held and the tensor.
+    The engine then looks closer; `moves` are what a tensor held, the tensor, and its edge.
     """
 
-    moves: list[tuple[weakref.ref[Any], weakref.ref[Tensor]]]
+    moves: list[tuple[weakref.ref[Any], weakref.ref[Tensor], tuple[Any, int] | None]]
 
     def __ne__(self, other: object) -> bool:
         return True
@@ -194,23 +194,22 @@ class Node:
     ) -> tuple[Any, ...]:
         """As in PyTorch, an input that got other memory by `x.data = y` is what it is now."""
         edge = self.edges[self.plan.saved_inputs[position]]
-        for before, owner in moved.moves:
+        for before, owner, source in moved.moves:
             tensor = owner()
             if tensor is None or before() is not saved[position]:
                 continue
-            own = tensor._edge
             if type(edge) is not tuple:
-                same = not tensor._requires_grad
-            elif type(edge[0]) is AccumulateGrad:
-                same = edge[0].variable is tensor
-            elif type(own) is not tuple:
-                raise GraphError(
-                    "Trying to use a saved tensor that has been detached in-place, i.e. with "
-                    ".detach_(). This is not supported, please use out-of-place `.detach()` instead"
-                    + at(self.call_site, "saved at")
-                )
+                same = source is None and not tensor._requires_grad
+            elif source is None:
+                same = type(edge[0]) is AccumulateGrad and edge[0].variable is tensor
             else:
-                same = own == edge
+                same = edge[0] is source[0]() and edge[1] == source[1]
+                if same and type(tensor._edge) is not tuple:
+                    raise GraphError(
+                        "Trying to use a saved tensor that has been detached in-place, i.e. with "
+                        ".detach_(). This is not supported, please use out-of-place `.detach()` "
+                        "instead" + at(self.call_site, "saved at")
+                    )
             if same:
                 if tensor._data.shape != saved[position].shape:
                     have, given = list(saved[position].shape), list(tensor._data.shape)

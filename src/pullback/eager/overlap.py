@@ -15,6 +15,10 @@ from pullback.eager.tensor import Tensor
 from pullback.errors import GraphError
 
 APART, IN_PART, SAME = range(3)
+REPEATED = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single "
+    "memory location. Please clone() the tensor before performing the operation."
+)
 
 
 def repeats(array: Any) -> bool:
@@ -65,12 +69,7 @@ def identical(a: Any, b: Any) -> bool:
 def by_element(target: Tensor, others: Any) -> None:
     """What an operation of elements refuses; an operand may be the target itself."""
     if repeats(target._data):
-        raise GraphError(
-            with_site(
-                "unsupported operation: more than one element of the written-to tensor refers "
-                "to a single memory location. Please clone() the tensor before performing the "
-                "operation.")
-        )
+        raise GraphError(with_site(REPEATED))
     _refuse(target, others, (IN_PART,))
 
 

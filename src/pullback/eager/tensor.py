@@ -350,7 +350,9 @@ def note_move(tensor: Tensor) -> None:
     moves = number.moves if type(number) is Moved else []
     moves = [m for m in moves if m[0]() is not None and m[1]() is not None]
     if sys.getrefcount(data) > 3:  # more than the tensor, this function and the call hold it
-        moves.append((weakref.ref(data), weakref.ref(tensor)))
+        edge = tensor._edge
+        node = (weakref.ref(edge[0]), edge[1]) if type(edge) is tuple else None
+        moves.append((weakref.ref(data), weakref.ref(tensor), node))
     counter[0] = int(number)
     if moves:
         counter[0] = Moved(number)
