@@ -202,7 +202,10 @@ class Pass:
             for end in leaves:
                 leaf = end.variable
                 rare = leaf._rare
-                if rare.hooks or rare.post_hooks or type(buffers.get(end)) is not _ndarray:
+                if (
+                    rare.hooks or rare.post_hooks or type(buffers.get(end)) is not _ndarray
+                    or leaf._edge is not None or not leaf._requires_grad
+                ):  # fmt: skip
                     self.finish_leaf(end)
                 else:
                     g = buffers.pop(end)
@@ -307,7 +310,12 @@ class Pass:
             if not request.accumulate:
                 request.captured[(node, 0)] = g
                 return
-        if g is not None:
+        if type(leaf._edge) is tuple and g is not None:
+            raise GraphError(
+                "leaf variable has been moved into the graph interior: it was changed in place "
+                "after what is differentiated was computed from it"
+            )
+        if g is not None and leaf._requires_grad:  # else it does no longer
             accumulate(leaf, g, steal, self.create)
             if rare is not None and rare.post_hooks:
                 for hook in list(rare.post_hooks.values()):
@@ -565,13 +573,6 @@ def accumulate(leaf: Tensor, g: Any, steal: bool, create: bool) -> None:
     later ones are added in place, or out of place when the result must stay differentiable."""
     with _LOCKS[(id(leaf) >> 6) & 63]:
         old = leaf._grad
-        if not leaf._requires_grad or type(leaf._edge) is tuple:
-            if type(leaf._edge) is tuple:
-                raise GraphError(
-                    "leaf variable has been moved into the graph interior: it was changed in place "
-                    "after what is differentiated was computed from it"
-                )
-            return  # it no longer requires grad
         if create:
             leaf._grad = g if old is None else old + g
             return

@@ -18,7 +18,6 @@ from pullback.eager.tensor import (
     Tensor,
     bump_version,
     gradient_edge,
-    is_leaf,
     note_move,
     set_flag,
     wrap,
@@ -51,7 +50,9 @@ def check_writable(target: Tensor, mask: int) -> None:
                     "a view of a leaf Variable that requires grad is being used in an in-place "
                     "operation. Change it under torch.no_grad(), or compute a new tensor instead")
             )
-    if own and is_leaf(target):
+    # PyTorch also refuses a view made before its base came to require grad, until its grad_fn has
+    # been read once: that is worked out here
+    if own and target.is_leaf:
         raise GraphError(
             with_site(
                 "a leaf Variable that requires grad is being used in an in-place operation. "
