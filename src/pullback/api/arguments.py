@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pullback.core import dtypes
+from pullback.core import dtypes, refusal
 from pullback.core.callsite import with_site
+from pullback.core.refusal import Refusal
 from pullback.core.shapes import normalize_axes, normalize_axis
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentTypeError, DtypeError
@@ -29,6 +30,11 @@ def tensor(value: Any, function: str, argument: str = "input") -> Tensor:
             f"{function}(): argument '{argument}'{place} must be Tensor, not {kind(value)}"
         )
     )
+
+
+def refuse(x: Tensor, *refusals: Refusal) -> None:
+    """Raise what is said of the dtype of `x`, if anything is."""
+    refusal.refuse(refusals, x._data.dtype, (x,))
 
 
 def kind(value: Any) -> str:

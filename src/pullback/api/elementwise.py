@@ -21,66 +21,79 @@ _add, _sub, _mul = binary(ops.add, "AddBackward0"), binary(ops.sub), binary(ops.
 _div = binary(ops.div)
 
 NUMBERS = (bool, int, float, complex)
+COMPLEX = NUMBERS[3]  # the name is that of a function here
 
 
-def pair(function: str, input: Any, other: Any) -> tuple[Any, Any]:  # noqa: A002
-    """Two operands, at least one of them a Tensor."""
-    a, b = arguments.operand(input, function, "input"), arguments.operand(other, function)
-    if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-        raise ArgumentTypeError(
-            with_site(
-                f"{function}(): argument 'input' (position 1) must be Tensor, not "
-                f"{type(input).__name__}"
-            )
-        )
+# Which operands of a function of two may be Python numbers.
+NEITHER, SECOND, EITHER, BOTH = range(4)
+
+
+def pair(
+    function: str, input: Any, other: Any, numbers: int = EITHER, second: str = "other"  # noqa: A002
+) -> tuple[Any, Any]:
+    """Two operands; `numbers` says which of them may be numbers."""
+    a = arguments.operand(input, function, "input")
+    b = arguments.operand(other, function, second)
+    if isinstance(a, Tensor):
+        if numbers == NEITHER and not isinstance(b, Tensor):
+            arguments.tensor(b, function, second)
+        return a, b
+    if numbers == NEITHER:
+        arguments.tensor(a, function)
+    if not isinstance(b, Tensor):
+        if numbers == BOTH:
+            return wrap(np.asarray(a, dtypes.dtype_of_number(a))), b
+        raise invalid_combination(function, a, b)
+    if numbers == SECOND:
+        raise invalid_combination(function, a, b)
     return a, b
 
 
-def scaled(function: str, other: Any, alpha: Any) -> Any:
-    """alpha * other, for `add(input, other, alpha=...)`."""
+def invalid_combination(function: str, *given: Any) -> Exception:
+    """PyTorch's error for arguments that none of a function's signatures takes."""
+    kinds = ", ".join(arguments.kind(v) for v in given)
+    return ArgumentTypeError(
+        with_site(
+            f"{function}() received an invalid combination of arguments - got ({kinds}), but "
+            "expected Tensors, or a number in the place of one"
+        )
+    )
+
+
+def scaled(function: str, other: Any, alpha: Any, input: Any) -> Any:  # noqa: A002
+    """alpha * other, for `add(input, other, alpha=...)`.
+
+    Raises RuntimeError for an alpha that the result's dtype cannot hold.
+    """
     if alpha == 1 and not isinstance(alpha, bool):
         return other
     other = arguments.operand(other, function)
-    integral = (
-        isinstance(other, int) if not isinstance(other, Tensor) else other._data.dtype.kind in "biu"
-    )
-    if integral and not isinstance(alpha, int):
-        raise ArgumentRuntimeError(
-            with_site(
-                f"For integral input tensors, argument alpha must not be a floating point number: "
-                f"{function}() got alpha={alpha!r}"
-            )
-        )
+    first = arguments.operand(input, function, "input")
+    kind = result_type(first, other).numpy.kind
+    said = None
+    if isinstance(alpha, bool) and kind != "b":
+        said = "Boolean alpha only supported for Boolean results."
+    elif isinstance(alpha, float) and kind in "biu":
+        said = "For integral input tensors, argument alpha must not be a floating point number."
+    elif type(alpha) is COMPLEX and kind != "c":
+        said = "For non-complex input tensors, argument alpha must not be a complex number."
+    if said is not None:
+        raise ArgumentRuntimeError(with_site(f"{said} {function}() got alpha={alpha!r}"))
+    if kind == "b":  # any alpha but 0 is True
+        return other if alpha else other ^ other
     return other * alpha
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
     """input + alpha * other, with broadcasting and type promotion."""
-    a, b = pair("add", input, scaled("add", other, alpha))
+    a, b = pair("add", input, scaled("add", other, alpha, input), BOTH)
     return into(out, apply(ops.add, (a, b), {}, "AddBackward0"))
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
     """input - alpha * other."""
-    a, b = pair("sub", input, scaled("sub", other, alpha))
-    refuse_bool_subtraction(a, b)
+    a, b = pair("sub", input, scaled("sub", other, alpha, input), BOTH)
     return into(out, apply(ops.sub, (a, b), {}))
-
-
-def is_bool(value: Any) -> bool:
-    """Whether an operand is a boolean tensor or number."""
-    return value._data.dtype.kind == "b" if isinstance(value, Tensor) else value is True
-
-
-def refuse_bool_subtraction(a: Any, b: Any) -> None:
-    """PyTorch's error for `-` between boolean tensors."""
-    if is_bool(a) and is_bool(b):
-        raise ArgumentRuntimeError(
-            with_site(
-                "Subtraction, the `-` operator, with two bool tensors is not supported. Use the "
-                "`^` or `logical_xor()` operator instead."
-            )
-        )
 
 
 def into(out: Any, result: Tensor) -> Tensor:
@@ -92,40 +105,41 @@ def into(out: Any, result: Tensor) -> Tensor:
     return write_out(out, result)
 
 
-def _two(name: str, primitive: Any, node: str | None = None) -> Any:
+def _two(name: str, primitive: Any, numbers: int = EITHER) -> Any:
     def function(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-        return into(out, apply(primitive, pair(name, input, other), {}, node))
+        return into(out, apply(primitive, pair(name, input, other, numbers), {}))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc}; elementwise, with broadcasting and type promotion."
     return function
 
 
-def _fast_two(name: str, primitive: Any) -> Any:
+def _fast_two(name: str, primitive: Any, numbers: int) -> Any:
     """A two-operand function whose common case is the operator itself."""
     fast = binary(primitive)
 
     def function(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-        if type(input) is Tensor and out is None:
+        if type(input) is Tensor and out is None and (numbers or type(other) is Tensor):
             found = fast(input, other)
             if found is not NotImplemented:
                 return found
-        return into(out, apply(primitive, pair(name, input, other), {}))
+        return into(out, apply(primitive, pair(name, input, other, numbers), {}))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc}; elementwise, with broadcasting and type promotion."
     return function
 
 
-mul = _fast_two("mul", ops.mul)
-true_divide = _fast_two("true_divide", ops.div)
-atan2 = _fast_two("atan2", ops.atan2)
-maximum, minimum = _fast_two("maximum", ops.maximum), _fast_two("minimum", ops.minimum)
+mul = _fast_two("mul", ops.mul, BOTH)
+true_divide = _fast_two("true_divide", ops.div, BOTH)
+atan2 = _fast_two("atan2", ops.atan2, NEITHER)
+maximum = _fast_two("maximum", ops.maximum, NEITHER)
+minimum = _fast_two("minimum", ops.minimum, NEITHER)
 
 
-def _quotient(name: str, primitive: Any) -> Any:
+def _quotient(name: str, primitive: Any, numbers: int) -> Any:
     """A two-operand function that integers cannot compute for a divisor of 0."""
-    plain = _two(name, primitive)
+    plain = _two(name, primitive, numbers)
 
     def function(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
         refuse_zero_divisor(input, other)
@@ -136,26 +150,32 @@ def _quotient(name: str, primitive: Any) -> Any:
     return function
 
 
+def is_bool(value: Any) -> bool:
+    """Whether an operand is a boolean tensor or number."""
+    return value._data.dtype.kind == "b" if isinstance(value, Tensor) else isinstance(value, bool)
+
+
 def refuse_zero_divisor(a: Any, b: Any) -> None:
     """PyTorch's error for integers divided by 0."""
     divisor = b._data if isinstance(b, Tensor) else b
     whole = [
         v._data.dtype.kind in "iub" if isinstance(v, Tensor) else isinstance(v, int) for v in (a, b)
     ]
-    if all(whole):
+    if all(whole) and not all(map(is_bool, (a, b))):  # the latter are refused as such
         plain = type(divisor) is np.ndarray
         if (divisor == 0).any() if plain else isinstance(divisor, int) and divisor == 0:
             raise ArgumentRuntimeError(with_site("ZeroDivisionError"))
 
 
-fmod = _quotient("fmod", ops.fmod)
-remainder = _quotient("remainder", ops.remainder)
-floor_divide = _quotient("floor_divide", ops.floor_divide)
-eq, ne = _two("eq", ops.eq), _two("ne", ops.ne)
-lt, le, gt, ge = (_two(p.name, p) for p in (ops.lt, ops.le, ops.gt, ops.ge))
-logical_and = _two("logical_and", ops.logical_and)
-logical_or = _two("logical_or", ops.logical_or)
-logical_xor = _two("logical_xor", ops.logical_xor)
+fmod = _quotient("fmod", ops.fmod, SECOND)
+remainder = _quotient("remainder", ops.remainder, EITHER)
+floor_divide = _quotient("floor_divide", ops.floor_divide, BOTH)
+eq, ne, lt, le, gt, ge = (
+    _two(p.name, p, SECOND) for p in (ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge)
+)
+logical_and = _two("logical_and", ops.logical_and, NEITHER)
+logical_or = _two("logical_or", ops.logical_or, NEITHER)
+logical_xor = _two("logical_xor", ops.logical_xor, NEITHER)
 bitwise_and = _two("bitwise_and", ops.bitwise_and)
 bitwise_or = _two("bitwise_or", ops.bitwise_or)
 bitwise_xor = _two("bitwise_xor", ops.bitwise_xor)
@@ -171,7 +191,7 @@ def div(
         return true_divide(input, other, out=out)
     if rounding_mode == "floor":
         refuse_zero_divisor(input, other)
-        return into(out, apply(ops.div_floor, pair("div", input, other), {}))
+        return into(out, apply(ops.div_floor, pair("div", input, other, BOTH), {}))
     if rounding_mode != "trunc":
         raise ArgumentRuntimeError(
             with_site(
@@ -179,17 +199,14 @@ def div(
                 f"'{rounding_mode}'"
             )
         )
-    a, b = pair("div", input, other)
+    refuse_zero_divisor(input, other)
+    a, b = pair("div", input, other, BOTH)
     both_whole = all(
         isinstance(v, int) or (isinstance(v, Tensor) and v._data.dtype.kind in "iub")
         for v in (a, b)
     )
     quotient = apply(ops.div_trunc, (a, b), {})
-    return into(out, quotient.to(_result_dtype(a, b)) if both_whole else quotient)
-
-
-def _result_dtype(a: Any, b: Any) -> Any:
-    return result_type(a, b)
+    return into(out, quotient.to(result_type(a, b)) if both_whole else quotient)
 
 
 def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
@@ -215,9 +232,10 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # noqa: A002
     """other - alpha * input."""
-    a, b = pair("rsub", other, scaled("rsub", input, alpha))
-    refuse_bool_subtraction(a, b)
-    return apply(ops.sub, (a, b), {}, "RsubBackward1")
+    x = arguments.tensor(input, "rsub")
+    y = arguments.operand(other, "rsub")
+    node = f"RsubBackward{int(not isinstance(y, Tensor))}"
+    return apply(ops.sub, (y, scaled("rsub", x, alpha, y)), {}, node)
 
 
 def power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -225,7 +243,7 @@ def power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:  # noqa: A00
 
     Raises RuntimeError for an integer tensor to a negative integer power.
     """
-    a, b = pair("pow", input, exponent)
+    a, b = pair("pow", input, exponent, EITHER, "exponent")
     if not isinstance(b, Tensor):
         if isinstance(b, int) and b < 0 and isinstance(a, Tensor) and a._data.dtype.kind in "iub":
             raise ArgumentRuntimeError(
@@ -243,14 +261,16 @@ _square = unary(ops.square)
 
 
 def square(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-    """input * input."""
+    """input * input; int64 for bool."""
     x = arguments.tensor(input, "square")
+    if x._data.dtype.kind == "b":
+        x = x.to(dtypes.int64)
     return into(out, _square(x))
 
 
 def float_power(input: Any, exponent: Any) -> Tensor:  # noqa: A002
     """input ** exponent, computed in float64 (complex128 for complex arguments)."""
-    a, b = pair("float_power", input, exponent)
+    a, b = pair("float_power", input, exponent, EITHER, "exponent")
     wide = [
         v.to(dtypes.complex128 if v._data.dtype.kind == "c" else dtypes.float64)
         if isinstance(v, Tensor) else v
@@ -266,22 +286,7 @@ def _one(name: str, primitive: Any, node: str | None = None) -> Any:
     return function
 
 
-_neg = _one("neg", ops.neg)
-
-
-def neg(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-    """-input; refuses bool, as PyTorch does."""
-    x = arguments.tensor(input, "neg")
-    if x._data.dtype.kind == "b":
-        raise ArgumentRuntimeError(
-            with_site(
-                "Negation, the `-` operator, on a bool tensor is not supported. If you are trying "
-                "to invert a mask, use the `~` or `logical_not()` operator instead."
-            )
-        )
-    return _neg(x, out=out)
-
-
+neg = _one("neg", ops.neg)
 exp, exp2, expm1 = _one("exp", ops.exp), _one("exp2", ops.exp2), _one("expm1", ops.expm1)
 log, log2, log10 = _one("log", ops.log), _one("log2", ops.log2), _one("log10", ops.log10)
 log1p, sqrt, rsqrt = _one("log1p", ops.log1p), _one("sqrt", ops.sqrt), _one("rsqrt", ops.rsqrt)
@@ -460,7 +465,7 @@ def logaddexp(input: Any, other: Any) -> Tensor:  # noqa: A002
 
 def hypot(input: Any, other: Any) -> Tensor:  # noqa: A002
     """sqrt(input**2 + other**2)."""
-    return apply(ops.hypot, pair("hypot", input, other), {})
+    return apply(ops.hypot, pair("hypot", input, other, NEITHER), {})
 
 
 # ---------------------------------------------------------------- whole-tensor comparisons

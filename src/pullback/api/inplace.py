@@ -169,7 +169,7 @@ def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self += alpha * other."""
     if alpha != 1 and scaled_update(self, other, alpha):
         return self
-    b = arguments.operand(scaled("add_", other, alpha), "add_")
+    b = arguments.operand(scaled("add_", other, alpha, self), "add_")
     return apply_inplace(ops.add, (self, b), {}, "AddBackward0")
 
 
@@ -177,7 +177,7 @@ def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self -= alpha * other."""
     if alpha != 1 and type(alpha) is float and scaled_update(self, other, -alpha):
         return self
-    b = arguments.operand(scaled("sub_", other, alpha), "sub_")
+    b = arguments.operand(scaled("sub_", other, alpha, self), "sub_")
     return apply_inplace(ops.sub, (self, b), {})
 
 

@@ -161,17 +161,6 @@ def _compare(primitive: Any) -> Any:
     return method
 
 
-def _sub_operator() -> Any:
-    fast = binary(ops.sub)
-
-    def method(self: Tensor, other: Any) -> Any:
-        if self._data.dtype.kind == "b":
-            elementwise.refuse_bool_subtraction(self, other)
-        return fast(self, other)
-
-    return method
-
-
 def _rsub(self: Tensor, other: Any) -> Any:
     """other - self."""
     if not isinstance(other, (*NUMBERS, np.generic, np.ndarray, Tensor)):
@@ -382,7 +371,7 @@ IN_PLACE_OPERATORS = {
     "__ior__": ("bitwise_or", None), "__ixor__": ("bitwise_xor", None),
 }  # fmt: skip
 OPERATORS: dict[str, Any] = {
-    "__add__": binary(ops.add), "__radd__": binary(ops.add), "__sub__": _sub_operator(),
+    "__add__": binary(ops.add), "__radd__": binary(ops.add), "__sub__": binary(ops.sub),
     "__rsub__": _rsub, "__mul__": _mul, "__rmul__": _mul, "__truediv__": binary(ops.div),
     "__rtruediv__": _rdiv, "__pow__": _pow, "__rpow__": _rpow,
     "__floordiv__": _straight(elementwise.floor_divide),
@@ -396,6 +385,8 @@ OPERATORS: dict[str, Any] = {
     "__xor__": _straight(elementwise.bitwise_xor), "__rxor__": _straight(elementwise.bitwise_xor),
     "__lshift__": _straight(elementwise.bitwise_left_shift),
     "__rshift__": _straight(elementwise.bitwise_right_shift),
+    "__rlshift__": _reflected(elementwise.bitwise_left_shift),
+    "__rrshift__": _reflected(elementwise.bitwise_right_shift),
     "__eq__": _compare(ops.eq), "__ne__": _compare(ops.ne), "__lt__": _compare(ops.lt),
     "__le__": _compare(ops.le), "__gt__": _compare(ops.gt), "__ge__": _compare(ops.ge),
     "__hash__": object.__hash__, "__getitem__": indexing.getitem, "__setitem__": setitem,

@@ -12,6 +12,7 @@ from pullback.api.arguments import UNSET
 from pullback.api.elementwise import into
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
+from pullback.core.refusal import Refusal, kernel
 from pullback.eager.apply import apply
 from pullback.eager.batched import by_example
 from pullback.eager.tensor import Tensor, wrap
@@ -67,6 +68,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:  # noq
     from pullback.api.elementwise import isnan, masked_fill
 
     x = arguments.tensor(input, "nansum")
+    arguments.refuse(x, Refusal("c", "nansum on CPU does not support complex inputs"))
     return sum(masked_fill(x, isnan(x), 0), dim, keepdim)
 
 
@@ -146,6 +148,10 @@ def _extreme(name: str, whole: Any, largest: bool, pairwise: str) -> Any:
             return into(out, apply(whole, (x,), {"axis": axes, "keepdims": False}))
         a = arguments.dim(dim, x.ndim)
         refuse_empty(x, name, (a,) if x.ndim else ())
+        arguments.refuse(x, Refusal("c", f"{name}(): does not support complex input"))
+        if x._data.dtype.kind == "b":  # whose order NumPy knows as that of uint8
+            found = function(x.to(dtypes.uint8), dim, keepdim)
+            return RETURN_TYPES[name](found.values.to(dtypes.bool_), found.indices)
         primitive = reduce.argmax if largest else reduce.argmin
         index = (
             apply(primitive, (x.detach(),), {"axis": a, "keepdims": False})
@@ -340,6 +346,7 @@ def sort(
     """Values in order along `dim`, and the indices they came from."""
     x = arguments.tensor(input, "sort")
     a = arguments.dim(dim, x.ndim)
+    arguments.refuse(x, Refusal("c", "Sort does not support complex dtypes on CPU"))
     if not x.ndim:
         return RETURN_TYPES["sort"](x.clone(), wrap(np.zeros((), np.int64)))
     index = by_example(x, lambda data, axis: order(data, axis, descending), a)
@@ -376,6 +383,8 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     """The k largest (or smallest) elements along `dim`, in order, and their indices."""
     x = arguments.tensor(input, "topk")
     a = arguments.dim(dim, x.ndim)
+    arguments.refuse(x, Refusal("b", "topk does not support bool dtypes on CPU"),
+                     Refusal("c", "topk does not support complex dtypes on CPU"))  # fmt: skip
     if x.ndim and not 0 <= k <= x.shape[a]:
         raise ArgumentRuntimeError(with_site("selected index k out of range"))
     if x.ndim:
@@ -396,6 +405,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
             return wrap(np.asarray(math.nan, x._data.dtype))
         return apply(reduce.middle, (x,), {"axis": tuple(range(x.ndim)), "keepdims": False})
     a = arguments.dim(dim, x.ndim)
+    arguments.refuse(x, kernel("bc", "median_out"))
     if not x.ndim:
         return RETURN_TYPES["median"](x.clone(), wrap(np.zeros((), np.int64)))
     positions = by_example(x, middle, a)
@@ -411,6 +421,7 @@ def unique(
 ) -> Any:  # fmt: skip
     """The distinct elements in order; optionally where each went and how often it came."""
     x = arguments.tensor(input, "unique")
+    arguments.refuse(x, kernel("c", "unique"))
     values, inverse, counts = np.unique(x._data, return_inverse=True, return_counts=True)
     found = [wrap(values)]
     if return_inverse:
@@ -423,6 +434,7 @@ def unique(
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:  # noqa: A002
     """How often each non-negative integer occurs (or the sum of its weights)."""
     x = arguments.tensor(input, "bincount")
+    arguments.refuse(x, kernel("bfc", "bincount_cpu"))
     if x._data.dtype.kind not in "iu" or x.ndim != 1 or (x._data.size and x._data.min() < 0):
         raise ArgumentRuntimeError(
             with_site("bincount only supports 1-d non-negative integral inputs.")

@@ -11,6 +11,7 @@ from pullback.api import arguments, elementwise
 from pullback.api.convert import concrete
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
+from pullback.core.refusal import Refusal, kernel, unsupported
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, UnsupportedError
@@ -82,13 +83,13 @@ def rad2deg(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
 
 def ldexp(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """input * 2 ** other."""
-    a, b = elementwise.pair("ldexp", input, other)
-    return into(out, a * elementwise.power(2.0, b) if isinstance(b, Tensor) else a * 2.0**b)
+    a, b = elementwise.pair("ldexp", input, other, elementwise.NEITHER)
+    return into(out, a * elementwise.power(2.0, b))
 
 
 def copysign(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """|input| with the sign of other (-0.0 counts as negative); no gradient reaches other."""
-    a, b = elementwise.pair("copysign", input, other)
+    a, b = elementwise.pair("copysign", input, other, elementwise.SECOND)
     size = elementwise.absolute(_floating(a if isinstance(a, Tensor) else wrap(np.asarray(a))))
     if isinstance(b, Tensor):
         plain = b.detach()  # 1 / -0.0 is -inf: the sign of a zero shows in its reciprocal
@@ -103,6 +104,10 @@ def heaviside(input: Any, values: Any, *, out: Any = None) -> Tensor:  # noqa: A
     """0 below 0, `values` at 0, 1 above; NaN stays.  No gradient."""
     x = arguments.tensor(input, "heaviside")
     v = arguments.tensor(values, "heaviside", "values")
+    for operand in (x, v):
+        arguments.refuse(
+            operand, Refusal("c", "heaviside is not yet implemented for complex tensors.")
+        )
     if x._data.dtype != v._data.dtype:
         raise ArgumentRuntimeError(
             with_site("heaviside is not yet implemented for tensors with different dtypes.")
@@ -139,5 +144,7 @@ nextafter = _of_arrays("nextafter", np.nextafter, "f", "The next number from inp
 
 def signbit(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """Whether the sign is negative, also of -0.0."""
-    data = concrete(arguments.tensor(input, "signbit"), "signbit")
+    x = arguments.tensor(input, "signbit")
+    arguments.refuse(x, unsupported("c", "signbit is not implemented for complex tensors."))
+    data = concrete(x, "signbit")
     return into(out, wrap(np.asarray(np.signbit(data) if data.dtype.kind == "f" else data < 0)))

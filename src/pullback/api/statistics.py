@@ -14,11 +14,11 @@ from pullback.api.movement import cat, movedim, reshape, unsqueeze
 from pullback.api.slices import narrow
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
+from pullback.core.refusal import Refusal, kernel, refuse
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import (
     ArgumentRuntimeError,
-    ArgumentTypeError,
     DimensionError,
     UnsupportedError,
 )
@@ -41,6 +41,7 @@ def _chosen(name: str, x: Tensor, index: Any, axis: int, keepdim: bool, node: st
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
     """The k-th smallest element along `dim` (k counts from 1), and its index."""
     x = arguments.tensor(input, "kthvalue")
+    arguments.refuse(x, kernel("bc", "kthvalue_cpu"))
     a = arguments.dim(dim, x.ndim)
     n = x.shape[a] if x.ndim else 1
     if not 1 <= k <= n:
@@ -56,6 +57,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:  
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
     """The most frequent value along `dim` (the smallest of several), and its last index."""
     x = arguments.tensor(input, "mode")
+    arguments.refuse(x, kernel("c", "mode_cpu"))
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
         return reduce.RETURN_TYPES["mode"](x.clone(), wrap(np.zeros((), np.int64)))
@@ -86,6 +88,7 @@ def nanmean(
                 f"{arguments.PYTORCH_NAMES[x._data.dtype.name]}"
             )
         )
+    arguments.refuse(x, Refusal("c", "nansum on CPU does not support complex inputs"))
     missing = elementwise.isnan(x)
     total = reduce.sum(elementwise.masked_fill(x, missing, 0), dim, keepdim)
     return into(out, total / reduce.sum(elementwise.logical_not(missing), dim, keepdim))
@@ -95,6 +98,7 @@ def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noq
     """The median of the elements that are not NaN; along `dim`, with its index."""
     x = arguments.tensor(input, "nanmedian")
     whole = dim is None
+    arguments.refuse(x, kernel("bc", "median_cpu" if whole else "median_out"))
     if whole:
         x, dim = reshape(x, -1), 0
     a = arguments.dim(dim, x.ndim)
@@ -126,6 +130,7 @@ class _Extremes(tuple):  # type: ignore[type-arg]
 def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
     """The smallest and the largest elements, over one dim or all."""
     x = arguments.tensor(input, "aminmax")
+    arguments.refuse(x, kernel("c", "aminmax_cpu"))
     if dim is None and not x._data.size:
         raise ArgumentRuntimeError(
             with_site(
@@ -261,6 +266,7 @@ def cov(
     fweights: (m,) integers - how often an observation counts; aweights: (m,) its weight.
     """
     x = arguments.tensor(input, "cov")
+    arguments.refuse(x, Refusal("b", "cov(): bool dtype is not supported for input"))
     if x.ndim > 2:
         raise ArgumentRuntimeError(
             with_site(f"cov(): expected input to have two or fewer dimensions, got {x.ndim}")
@@ -345,6 +351,8 @@ def searchsorted(
         raise ArgumentRuntimeError(
             with_site("torch.searchsorted(): side and right can't be set to opposites")
         )
+    wide = dtypes.promote_types(rows.dtype, values.dtype)
+    refuse((kernel("bc", "searchsorted_out_cpu"),), wide, ())
     which: Any = "right" if right or side == "right" else "left"
     if rows.ndim == 1:
         found = np.searchsorted(rows, values, which)
@@ -384,7 +392,10 @@ def isin(
         for v in (elements, test_elements)
     )
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
-        raise ArgumentTypeError(with_site("isin(): one argument must be a Tensor"))
+        raise elementwise.invalid_combination("isin", elements, test_elements)
+    for v in (given, among):
+        said = Refusal("bc", "Unsupported input type encountered for isin(): {dtype}")
+        refuse((said,), v.dtype, ())
     return wrap(np.asarray(np.isin(given, among, invert=invert)))
 
 
@@ -396,7 +407,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:  #
     n = v.shape[0] if N is None else N
     if n < 0:
         raise ArgumentRuntimeError(with_site("N must be non-negative."))
-    if v._data.dtype.kind == "b":
+    if v._data.dtype.kind in "biu":
         v = v.to(dtypes.int64)
     one = unsqueeze(v, 1)
     columns = [elementwise.power(one, k) for k in range(n)]

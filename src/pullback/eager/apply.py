@@ -18,6 +18,7 @@ from pullback.core.callsite import INTERNAL, here, is_internal, outside, with_si
 from pullback.core.dispatch import INTERPRETERS, register_interpreter
 from pullback.core.primitive import Plan, Primitive
 from pullback.core.quiet import quiet, run_again
+from pullback.core.refusal import refuse
 from pullback.core.shapes import broadcast_shapes
 from pullback.eager.node import Node, Origin, next_sequence, node_class
 from pullback.eager.tensor import Tensor, counter_of, gradient_edge, wrap
@@ -62,7 +63,7 @@ def apply(
         bit += bit
     if special:
         payloads, mask = lift(args, payloads, mask)
-    if primitive.promotion is not None:
+    if primitive.prepares:
         payloads = promote(primitive, payloads)
     try:
         if special:
@@ -357,7 +358,7 @@ def lift_into_dual(
 
 
 def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:
-    """The payloads in the dtype that PyTorch would compute in."""
+    """The payloads in the dtype that PyTorch would compute in, unless it refuses them."""
     first = payloads[0]
     if type(first) is _ndarray:
         dtype = first.dtype
@@ -366,6 +367,8 @@ def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:
                 break
         else:
             if primitive.promotion != "float" or dtype.kind in "fc":
+                if primitive.refuses:
+                    refuse(primitive.refuses, dtype, payloads)
                 return payloads
     dimensioned, zero_dim, numbers = [], [], []
     for p in payloads:
@@ -376,6 +379,10 @@ def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:
         else:
             zero_dim.append(dtype_of(p))
     target = dtypes.result_type(dimensioned, zero_dim, numbers)
+    if primitive.refuses:
+        refuse(primitive.refuses, target, payloads)
+        if primitive.promotion is None:
+            return payloads
     if primitive.promotion == "float" and target.kind not in "fc":
         target = Defaults.dtype
     return [convert(p, target) for p in payloads]

@@ -137,7 +137,7 @@ def apply_inplace(
         payloads, mask = lift(args, payloads, mask)
         if payloads[0] is target:  # other operands belong to a transform that it has no part in
             raise not_shared(any(hasattr(p, "overwrite") for p in payloads))
-    if primitive.promotion is not None:
+    if primitive.prepares:
         payloads = promote(primitive, payloads)
     recording = mask and not MODE.get() & NO_GRAD and primitive.differentiable
     plan = primitive.plan(mask, name, len(args)) if recording else None

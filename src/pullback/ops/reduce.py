@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.refusal import Refusal, kernel
 from pullback.ops.broadcast import cast, is_complex, reshape, shape_of, sum_, unsum, zeros_like
 from pullback.ops.elementwise import (
     abs_,
@@ -156,22 +157,22 @@ def _amin(x: Any, *, axis: Axes, keepdims: bool) -> Any:
 
 
 amax = general(
-    "amax", _amax, vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
+    "amax", _amax, refuses=(kernel("c", "max_values_cpu"),), vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
     doc="the largest element; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
 amin = general(
-    "amin", _amin, vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
+    "amin", _amin, refuses=(kernel("c", "min_values_cpu"),), vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
     doc="the smallest element; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
 # PyTorch's max(), min() and median() differ from amax and amin: where they give NaN, all elements
 # that are NaN share the gradient
 largest = general(
-    "largest", _amax, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    "largest", _amax, refuses=(kernel("c", "max_all"),), vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
     node_name="MaxBackward1", doc="the largest element; ties, or NaNs, share the gradient",
     **_REDUCTION,
 )  # fmt: skip
 smallest = general(
-    "smallest", _amin, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    "smallest", _amin, refuses=(kernel("c", "min_all"),), vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
     node_name="MinBackward1", doc="the smallest element; ties, or NaNs, share the gradient",
     **_REDUCTION,
 )  # fmt: skip
@@ -191,33 +192,40 @@ def _middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
 
 
 middle = general(
-    "middle", _middle, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    "middle", _middle, refuses=(kernel("bc", "median_cpu"),), vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
     node_name="MedianBackward0",
     doc="the median (the lower of two); ties, or NaNs, share the gradient", **_REDUCTION,
 )  # fmt: skip
 
 
-def _arg(function: Any) -> Any:
-    def forward(x: Any, *, axis: int | None, keepdims: bool) -> Any:
-        return function(x, axis=axis, keepdims=keepdims)
-
-    return forward
+def _no_order(name: str) -> Any:
+    return (
+        Refusal("b", f"{name}(): does not support bool input"),
+        Refusal("c", f"{name}(): does not support complex input"),
+    )
 
 
 argmax = general(
     "argmax", lambda x, *, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     batch="axes", doc="where the largest element is: the first of ties",
+    refuses=_no_order("argmax"),
 )  # fmt: skip
 argmin = general(
     "argmin", lambda x, *, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
     batch="axes", doc="where the smallest element is: the first of ties",
+    refuses=_no_order("argmin"),
 )  # fmt: skip
+def _truth(x: Any, found: Any) -> Any:
+    """bool, but uint8 for uint8, which PyTorch once had in the place of bool."""
+    return found if x.dtype != np.uint8 else np.asarray(found).astype(np.uint8)
+
+
 any_ = general(
-    "any", lambda x, *, axis, keepdims: np.any(x, axis=axis, keepdims=keepdims),
+    "any", lambda x, *, axis, keepdims: _truth(x, np.any(x, axis=axis, keepdims=keepdims)),
     doc="whether an element is true", **_REDUCTION,
 )  # fmt: skip
 all_ = general(
-    "all", lambda x, *, axis, keepdims: np.all(x, axis=axis, keepdims=keepdims),
+    "all", lambda x, *, axis, keepdims: _truth(x, np.all(x, axis=axis, keepdims=keepdims)),
     doc="whether all elements are true", **_REDUCTION,
 )  # fmt: skip
 
