@@ -275,6 +275,7 @@ from pullback.api.slices import (
     broadcast_to,
     diag_embed,
     diagonal_scatter,
+    index_reduce,
     masked_scatter,
     narrow,
     scatter_reduce,

@@ -44,6 +44,7 @@ def spelled_out() -> dict[str, list[Sample]]:
     found: dict[str, list[Sample]] = {
         "copy": [((real(2, 3), real(3)), {}), ((real(2, 3), real()), {}), ((real(), real()), {})],
         "replace": [((real(2, 3), real(2, 3)), {}), ((real(), real()), {})],
+        "underived": [((real(2), real(3)), {"function": "f", "words": "none"})],
         "alias": [((real(2, 3),), {}), ((real(),), {})],
         "view_write": [
             ((real(3, 4), real(4, 2)), {"chain": chain}),
@@ -396,7 +397,6 @@ def test_nested_vmap_is_two_loops(name: str) -> None:
 REFUSED = {"index mask", "masked_select", "masked_scatter"}
 # The indices come from NumPy directly, and a clear error says so.
 UNBUILT = {
-    *(f"scatter_reduce {r} {own}" for r in ("amax", "amin") for own in (True, False)),
     "kthvalue", "mode", "nanmedian", "nanmedian dim", "nanquantile",
     *(f"quantile {w}" for w in "linear lower higher midpoint nearest all keepdim".split()),
 }  # fmt: skip

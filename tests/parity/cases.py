@@ -357,12 +357,21 @@ TIED_SELF = ((fixed([[1.0, 2.0, 2.0], [0.0, 1.0, 3.0]]),
 # PyTorch lets the elements that are left out share in a tie: these have none with them
 TIED_SOURCES = ((fixed([[9.0, 9.0, 9.0], [8.0, 8.0, 8.0]]),
                  fixed([[1.0, 2.0, 2.0], [1.0, 1.0, 2.0]])),)  # fmt: skip
-for how in ("sum", "mean", "amax", "amin"):
+ZEROS = ((fixed([[0.0, 2.0, 2.0], [3.0, 0.0, 3.0]]),
+          fixed([[1.0, 0.0, 2.0], [0.5, 1.0, 3.0]])),)  # fmt: skip
+for how in ("sum", "mean", "amax", "amin", "prod"):
     for own in (True, False):
         case(f"scatter_reduce {how} {own}",
              lambda T, a, b, how=how, own=own: T.scatter_reduce(
                  a, 0, T.tensor(INDEX), b, how, include_self=own) ** 2,
-             (real(S23), real(S23)), *(TIED_SELF if own else TIED_SOURCES))  # fmt: skip
+             (real(S23), real(S23)), *(TIED_SELF if own else TIED_SOURCES),
+             *(ZEROS if how == "prod" else ()))  # fmt: skip
+for how in ("mean", "amax", "amin", "prod"):
+    case(f"index_reduce {how}",
+         lambda T, a, b, how=how: T.index_reduce(a, 1, T.tensor([2, 0, 2]), b, how) ** 2,
+         (real(S23), real(S23)), *(ZEROS if how == "prod" else ()))  # fmt: skip
+case("index_fill twice", lambda T, a, b: a.index_fill(1, T.tensor([2, 0, 2]), b) ** 2,
+     (real(S23), real(S0)))  # fmt: skip
 case("squeeze_", lambda T, a: (a * 2).squeeze_() ** 2, (real((1, 3, 1)),))
 case("unsqueeze_ t_", lambda T, a: (a * 2).t_().unsqueeze_(0) ** 2, (real(S23),))
 

@@ -16,6 +16,7 @@ from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
 from pullback.ops import elementwise as ops
 from pullback.ops.kinds import conj_primitive
+from pullback.ops.underived import underived
 
 _add, _sub, _mul = binary(ops.add, "AddBackward0"), binary(ops.sub), binary(ops.mul)
 _div = binary(ops.div)
@@ -103,6 +104,17 @@ def into(out: Any, result: Tensor) -> Tensor:
     from pullback.api.inplace import write_out
 
     return write_out(out, result)
+
+
+def without_derivative(
+    result: Tensor, function: str, node: str, *inputs: Tensor, words: str = ""
+) -> Tensor:
+    """A result that requires grad if an input does, and whose backward raises, as in PyTorch."""
+    if not any(x._requires_grad for x in inputs):
+        return result
+    params = {"function": function, "words": words or f"the derivative for '{function}' is not "
+              "implemented."}  # fmt: skip
+    return apply(underived, (result, *inputs), params, node)
 
 
 def _two(name: str, primitive: Any, numbers: int = EITHER) -> Any:

@@ -262,7 +262,8 @@ def out_of_place(function: Any, node: str) -> Any:
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_writable(self, 0)
-        return replaced(self, function(self, *args, **kwargs), node)
+        # from a copy: what the function keeps of it must outlive the write
+        return replaced(self, function(apply(clone, (self,), {}), *args, **kwargs), node)
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__doc__ = f"`{function.__name__}`, stored in the tensor itself."

@@ -327,7 +327,7 @@ FUNCTIONS: dict[Any, str] = {
     joining: "tensor_split hsplit vsplit dsplit",
     slices: (
         "unfold narrow diag_embed select_scatter slice_scatter diagonal_scatter masked_scatter "
-        "scatter_reduce broadcast_to"
+        "scatter_reduce index_reduce broadcast_to"
     ),
     statistics: (
         "kthvalue mode nanmean nanmedian aminmax quantile nanquantile diff cov corrcoef histc isin"
@@ -436,6 +436,7 @@ METHODS: dict[str, Any] = {
     "index_fill_": inplace.out_of_place(indexing.index_fill, "IndexFillBackward0"),
     "masked_scatter_": inplace.out_of_place(slices.masked_scatter, "MaskedScatterBackward0"),
     "scatter_reduce_": inplace.out_of_place(slices.scatter_reduce, "ScatterReduceBackward0"),
+    "index_reduce_": inplace.out_of_place(slices.index_reduce, "IndexReduceBackward0"),
     "index_put_": inplace.out_of_place(indexing.index_put, "IndexPutBackward0"),
     "addcmul_": inplace.out_of_place(elementwise.addcmul, "AddcmulBackward0"),
     "addcdiv_": inplace.out_of_place(elementwise.addcdiv, "AddcdivBackward0"),

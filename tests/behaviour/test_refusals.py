@@ -1,0 +1,115 @@
+"""Dtypes and operands that PyTorch refuses, and functions that it has no derivative of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import pullback as torch
+
+B = torch.tensor([True, False])
+I = torch.tensor([1, 2])  # noqa: E741
+F = torch.tensor([1.0, 2.0])
+C = torch.tensor([1 + 1j, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: C < C, NotImplementedError, "\"lt_cpu\" not implemented for 'ComplexFloat'"),
+        (lambda: torch.maximum(F, C), RuntimeError, "maximum not implemented for complex tensors"),
+        (lambda: C.max(), NotImplementedError, "\"max_all\" not implemented"),
+        (lambda: C.max(0), RuntimeError, "max\\(\\): does not support complex input"),
+        (lambda: C.argmin(), RuntimeError, "argmin\\(\\): does not support complex input"),
+        (lambda: C.sort(), RuntimeError, "Sort does not support complex dtypes on CPU"),
+        (lambda: C.median(), NotImplementedError, "\"median_cpu\" not implemented"),
+        (lambda: C.clamp(0, 1), NotImplementedError, "clamp is not supported for complex types"),
+        (lambda: C.floor(), NotImplementedError, "floor is not supported for complex inputs"),
+        (lambda: C.sign(), NotImplementedError, "Please use torch.sgn instead"),
+        (lambda: C // 2, NotImplementedError, "\"div_floor_cpu\" not implemented"),
+        (lambda: C.clone().floor_(), NotImplementedError, "floor is not supported for complex"),
+        (lambda: B.relu(), RuntimeError, "Boolean inputs not supported for relu"),
+        (lambda: abs(B), NotImplementedError, "\"abs_cpu\" not implemented for 'Bool'"),
+        (lambda: -B, RuntimeError, "Negation, the `-` operator, on a bool tensor"),
+        (lambda: B - B, RuntimeError, "with two bool tensors is not supported"),
+        (lambda: F - B, RuntimeError, "with a bool tensor is not supported. If you are trying to"),
+        (lambda: 1 - B, RuntimeError, "with a bool tensor is not supported"),
+        (lambda: F - True, RuntimeError, "with a bool tensor is not supported"),
+        (lambda: F.clone().sub_(B), RuntimeError, "with a bool tensor is not supported"),
+        (lambda: B @ B, NotImplementedError, "\"dot\" not implemented for 'Bool'"),
+        (lambda: F & F, NotImplementedError, "\"bitwise_and_cpu\" not implemented for 'Float'"),
+        (lambda: ~F, NotImplementedError, "\"bitwise_not_cpu\" not implemented"),
+        (lambda: I.hypot(I), NotImplementedError, "\"hypot_cpu\" not implemented for 'Long'"),
+        (lambda: torch.maximum(F, 1), TypeError, "argument 'other' \\(position 2\\) must be Tensor"),
+        (lambda: torch.maximum(1, F), TypeError, "argument 'input' \\(position 1\\) must be Tensor"),
+        (lambda: torch.fmod(1, F), TypeError, "invalid combination of arguments - got \\(int, Tens"),
+        (lambda: torch.lt(1, F), TypeError, "received an invalid combination of arguments"),
+        (lambda: torch.pow(2, 3), TypeError, "received an invalid combination of arguments"),
+        (lambda: torch.add(I, I, alpha=0.5), RuntimeError, "must not be a floating point number"),
+        (lambda: torch.add(F, F, alpha=True), RuntimeError, "Boolean alpha only supported"),
+        (lambda: torch.div(I, 0, rounding_mode="trunc"), RuntimeError, "ZeroDivisionError"),
+    ],
+)
+def test_what_is_refused(call: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_functions_of_two_numbers() -> None:
+    """A few of them give a 0-d tensor, of the dtype that the numbers mean."""
+    assert torch.add(1, 2).dtype is torch.int64
+    assert torch.add(True, True).dtype is torch.bool
+    assert torch.mul(2.0, 3).item() == 6.0
+    assert torch.div(3, 2).dtype is torch.float32
+    assert torch.floor_divide(7, 2).item() == 3
+
+
+def test_a_refused_operation_in_place_changes_nothing() -> None:
+    x = F.clone()
+    with pytest.raises(RuntimeError):
+        x -= B
+    with pytest.raises(TypeError):
+        x.atan2_(1)
+    assert x.tolist() == [1.0, 2.0] and x._version == 0
+    y = I.clone()
+    for method in ("fmod_", "remainder_", "floor_divide_"):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            getattr(y, method)(0)
+    assert y.tolist() == [1, 2]
+
+
+def test_numbers_shift_by_a_tensor() -> None:
+    assert (1 << I).tolist() == [2, 4] and (8 >> I).tolist() == [4, 2]
+
+
+def test_functions_without_derivative_are_recorded_and_say_so() -> None:
+    """As in PyTorch: a missing gradient is an error, and not silently nothing."""
+    x = torch.tensor([3.0, 1.0, 1.0], requires_grad=True)
+    for result, name, words in (
+        (x // 2, "NotImplemented", "derivative for aten::floor_divide is not implemented"),
+        (torch.heaviside(x, x), "NotImplemented", "derivative for aten::heaviside is not"),
+        (x.unique(), "Unique2Backward0", "the derivative for '_unique2' is not implemented"),
+        (x.unique_consecutive(), "UniqueConsecutiveBackward0", "for 'unique_consecutive' is not"),
+        (5.0 % x, "NotImplemented", "derivative for aten::remainder is not implemented"),
+    ):
+        assert type(result.grad_fn).__name__ == name
+        with pytest.raises(RuntimeError, match=words):
+            result.sum().backward()
+    assert x.grad is None
+    with pytest.raises(NotImplementedError, match="Trying to use forward AD with"):
+        torch.func.jvp(torch.unique, (x.detach(),), (torch.ones(3),))
+
+
+def test_a_place_filled_twice_counts_once_in_the_gradient() -> None:
+    value = torch.tensor(5.0, requires_grad=True)
+    torch.zeros(3).index_fill(0, torch.tensor([2, 0, 2]), value).sum().backward()
+    assert value.grad.item() == 2.0
+
+
+def test_scatter_reduce_in_place_keeps_what_its_gradient_needs() -> None:
+    x = torch.tensor([2.0, 5.0], requires_grad=True)
+    s = torch.tensor([3.0, 0.0], requires_grad=True)
+    y = x.clone().scatter_reduce_(0, torch.tensor([0, 0]), s, "prod")
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0] and s.grad.tolist() == [0.0, 6.0]
