@@ -24,7 +24,7 @@ def tensor(value: Any, function: str, argument: str = "input") -> Tensor:
     """`value`, which must be a Tensor: PyTorch's TypeError otherwise."""
     if isinstance(value, Tensor):
         return value
-    place = " (position 1)" if argument == "input" else ""
+    place = {"input": " (position 1)", "other": " (position 2)"}.get(argument, "")
     raise ArgumentTypeError(
         with_site(
             f"{function}(): argument '{argument}'{place} must be Tensor, not {kind(value)}"

@@ -110,7 +110,7 @@ def without_derivative(
     result: Tensor, function: str, node: str, *inputs: Tensor, words: str = ""
 ) -> Tensor:
     """A result that requires grad if an input does, and whose backward raises, as in PyTorch."""
-    if not any(x._requires_grad for x in inputs):
+    if not any(x._requires_grad or hasattr(x._data, "owner") for x in inputs):
         return result
     params = {"function": function, "words": words or f"the derivative for '{function}' is not "
               "implemented."}  # fmt: skip
@@ -147,18 +147,21 @@ true_divide = _fast_two("true_divide", ops.div, BOTH)
 atan2 = _fast_two("atan2", ops.atan2, NEITHER)
 maximum = _fast_two("maximum", ops.maximum, NEITHER)
 minimum = _fast_two("minimum", ops.minimum, NEITHER)
+fmax, fmin = _two("fmax", ops.fmax, NEITHER), _two("fmin", ops.fmin, NEITHER)
 
 
 def _quotient(name: str, primitive: Any, numbers: int) -> Any:
     """A two-operand function that integers cannot compute for a divisor of 0."""
-    plain = _two(name, primitive, numbers)
+    stem = None if name == "floor_divide" else f"{name.title()}Backward"
 
     def function(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-        refuse_zero_divisor(input, other)
-        return plain(input, other, out=out)
+        a, b = pair(name, input, other, numbers)
+        refuse_zero_divisor(a, b)
+        node = stem and f"{stem}{int(isinstance(b, Tensor))}"
+        return into(out, apply(primitive, (a, b), {}, node))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = plain.__doc__
+    function.__doc__ = f"{primitive.doc}; elementwise, with broadcasting and type promotion."
     return function
 
 
@@ -180,7 +183,19 @@ def refuse_zero_divisor(a: Any, b: Any) -> None:
 
 
 fmod = _quotient("fmod", ops.fmod, SECOND)
-remainder = _quotient("remainder", ops.remainder, EITHER)
+_remainder = _quotient("remainder", ops.remainder, EITHER)
+
+
+def remainder(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+    """The remainder with the sign of other; of a number, without a derivative."""
+    if isinstance(input, Tensor) or not isinstance(other, Tensor):
+        return _remainder(input, other, out=out)
+    words = "derivative for aten::remainder is not implemented"
+    found = _remainder(input, other.detach())
+    return into(out, without_derivative(found, "aten::remainder", "NotImplemented", other,
+                                        words=words))  # fmt: skip
+
+
 floor_divide = _quotient("floor_divide", ops.floor_divide, BOTH)
 eq, ne, lt, le, gt, ge = (
     _two(p.name, p, SECOND) for p in (ops.eq, ops.ne, ops.lt, ops.le, ops.gt, ops.ge)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pullback.api import arguments
-from pullback.api.elementwise import scaled
+from pullback.api import arguments, elementwise
+from pullback.api.elementwise import refuse_zero_divisor, scaled
 from pullback.api.modes import is_grad_enabled
 from pullback.core.blas import axpy
 from pullback.core.callsite import with_site
@@ -129,12 +129,25 @@ def write_out(out: Any, result: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- elementwise, in place
-def two(primitive: Primitive, name: str, node: str | None = None) -> Any:
-    """An in-place method of two operands (`x.mul_(y)`)."""
+_WHOLE = ("fmod_", "remainder_", "floor_divide_", "__ifloordiv__", "__imod__")
+_NUMBERED = {"fmod": "FmodBackward", "remainder": "RemainderBackward"}
+
+
+def _node_of(primitive: Primitive, other: Any) -> str | None:
+    """The node of those operations that have one for numbers and one for tensors."""
+    stem = _NUMBERED.get(primitive.name)
+    return stem and f"{stem}{int(isinstance(other, Tensor))}"
+
+
+def two(primitive: Primitive, name: str, numbers: bool = True) -> Any:
+    """An in-place method of two operands (`x.mul_(y)`); whether the second may be a number."""
+    divides = name in _WHOLE
 
     def method(self: Tensor, other: Any) -> Tensor:
-        b = arguments.operand(other, name)
-        return apply_inplace(primitive, (self, b), {}, node)
+        b = arguments.operand(other, name) if numbers else arguments.tensor(other, name, "other")
+        if divides:
+            refuse_zero_divisor(self, b)
+        return apply_inplace(primitive, (self, b), {}, _node_of(primitive, b))
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{primitive.doc}, stored in the tensor itself."
@@ -144,10 +157,16 @@ def two(primitive: Primitive, name: str, node: str | None = None) -> Any:
 def operator(primitive: Primitive, name: str, node: str | None = None) -> Any:
     """An in-place operator (`x *= y`); NotImplemented for operands it does not know."""
 
+    divides = name in _WHOLE
+
     def method(self: Tensor, other: Any) -> Any:
         if not isinstance(other, (Tensor, bool, int, float, complex, np.generic, np.ndarray)):
             return NotImplemented
-        return apply_inplace(primitive, (self, arguments.operand(other, name)), {}, node)
+        b = arguments.operand(other, name)
+        if divides:
+            refuse_zero_divisor(self, b)
+            return apply_inplace(primitive, (self, b), {}, _node_of(primitive, b))
+        return apply_inplace(primitive, (self, b), {}, node)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{primitive.doc}, stored in the tensor itself."
@@ -217,6 +236,14 @@ def _add_scaled(a: Any, b: Any, alpha: Any) -> None:
     np.add(a, b * alpha, out=a)
 
 
+def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """self /= other; `rounding_mode` "trunc" or "floor" rounds the quotient."""
+    b = arguments.operand(other, "div_")
+    if rounding_mode is None:
+        return apply_inplace(ops.div, (self, b), {})
+    return out_of_place(elementwise.div)(self, b, rounding_mode=rounding_mode)
+
+
 def pow_(self: Tensor, exponent: Any) -> Tensor:
     """self **= exponent."""
     b = arguments.operand(exponent, "pow_", "exponent")
@@ -257,13 +284,15 @@ identity_of = general(
 )  # fmt: skip
 
 
-def out_of_place(function: Any, node: str) -> Any:
+def out_of_place(function: Any, node: str | None = None) -> Any:
     """The in-place version of a function, by way of its out-of-place one."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_writable(self, 0)
         # from a copy: what the function keeps of it must outlive the write
-        return replaced(self, function(apply(clone, (self,), {}), *args, **kwargs), node)
+        result = function(apply(clone, (self,), {}), *args, **kwargs)
+        found = result.grad_fn
+        return replaced(self, result, node or ("" if found is None else type(found).__name__))
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__doc__ = f"`{function.__name__}`, stored in the tensor itself."

@@ -299,6 +299,11 @@ def _new(function: Any) -> Any:
     return method
 
 
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """`polygamma` of order n, stored in the tensor itself."""
+    return inplace.out_of_place(lambda x: special.polygamma(n, x))(self)
+
+
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """`x[key] = value`, recorded."""
     indexing.setitem(self, key, value)
@@ -307,7 +312,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 # ---------------------------------------------------------------- tables
 FUNCTIONS: dict[Any, str] = {
     elementwise: (
-        "add sub mul div true_divide floor_divide fmod remainder atan2 maximum minimum eq ne lt le "
+        "add sub mul div true_divide floor_divide fmod remainder atan2 maximum minimum fmax fmin eq ne lt le "
         "gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor "
         "bitwise_not neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan "
         "sinh cosh tanh asinh acosh atanh sigmoid reciprocal sign sgn angle floor ceil trunc isnan "
@@ -316,7 +321,7 @@ FUNCTIONS: dict[Any, str] = {
     ),
     reduce: (
         "sum mean nansum prod max min amax amin argmax argmin any all count_nonzero logsumexp var "
-        "std norm cumsum cumprod sort argsort topk median unique bincount"
+        "std norm cumsum cumprod cummax cummin logcumsumexp msort sort argsort topk median bincount"
     ),
     linalg: "dot vdot mv mm bmm matmul outer addmm addmv addr baddbmm trace",
     movement: (
@@ -330,7 +335,8 @@ FUNCTIONS: dict[Any, str] = {
         "scatter_reduce index_reduce broadcast_to"
     ),
     statistics: (
-        "kthvalue mode nanmean nanmedian aminmax quantile nanquantile diff cov corrcoef histc isin"
+        "kthvalue mode nanmean nanmedian aminmax quantile nanquantile diff cov corrcoef histc unique "
+        "unique_consecutive"
     ),
     special: (
         "erfc lgamma digamma logit xlogy sinc deg2rad rad2deg ldexp copysign heaviside gcd lcm "
@@ -346,7 +352,7 @@ FUNCTIONS: dict[Any, str] = {
     convert: "to cuda item tolist numpy stride data_ptr",
 }  # fmt: skip
 ALIASES = {
-    "abs": "absolute", "multiply": "mul", "subtract": "sub", "divide": "div", "negative": "neg",
+    "abs": "absolute", "absolute": "absolute", "multiply": "mul", "subtract": "sub", "divide": "div", "negative": "neg",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
     "arctanh": "atanh", "arctan2": "atan2", "clip": "clamp", "swapaxes": "transpose",
     "swapdims": "transpose", "moveaxis": "movedim", "greater": "gt", "greater_equal": "ge",
@@ -355,15 +361,32 @@ ALIASES = {
 }  # fmt: skip
 IN_PLACE_ONE = (
     "neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh "
-    "asinh acosh atanh sigmoid reciprocal sign sgn floor ceil trunc relu square"
+    "asinh acosh atanh sigmoid reciprocal sign sgn floor ceil trunc relu square logical_not "
+    "bitwise_not"
 )
 IN_PLACE_TWO = {
-    "mul_": "mul", "div_": "div", "fmod_": "fmod", "remainder_": "remainder",
+    "mul_": "mul", "fmod_": "fmod", "remainder_": "remainder",
     "floor_divide_": "floor_divide", "atan2_": "atan2", "eq_": "eq", "ne_": "ne", "lt_": "lt",
     "le_": "le", "gt_": "gt", "ge_": "ge", "logical_and_": "logical_and",
     "logical_or_": "logical_or", "logical_xor_": "logical_xor", "bitwise_and_": "bitwise_and",
-    "bitwise_or_": "bitwise_or", "bitwise_xor_": "bitwise_xor",
+    "bitwise_or_": "bitwise_or", "bitwise_xor_": "bitwise_xor", "hypot_": "hypot",
+    "bitwise_left_shift_": "left_shift", "bitwise_right_shift_": "right_shift",
 }  # fmt: skip
+# those whose second operand is a Tensor
+OF_TENSORS = ("atan2_", "logical_and_", "logical_or_", "logical_xor_", "hypot_")
+# in-place methods made of the functions out of place
+OUT_OF_PLACE: dict[Any, str] = {
+    elementwise: "frac nan_to_num round float_power",
+    special: "erfc lgamma digamma logit xlogy sinc deg2rad rad2deg ldexp copysign heaviside gcd lcm "
+    "nextafter",
+    nn: "erf", reduce: "cumsum cumprod", movement: "tril triu",
+    linalg: "addmm addmv addr baddbmm",
+}  # fmt: skip
+IN_PLACE_ALIASES = (
+    "absolute:abs multiply:mul subtract:sub divide:div true_divide:div negative:neg arcsin:asin "
+    "arccos:acos arctan:atan arcsinh:asinh arccosh:acosh arctanh:atanh arctan2:atan2 greater:gt "
+    "greater_equal:ge less:lt less_equal:le not_equal:ne fix:trunc"
+)
 IN_PLACE_OPERATORS = {
     "__iadd__": ("add", "AddBackward0"), "__isub__": ("sub", None), "__imul__": ("mul", None),
     "__itruediv__": ("div", None), "__ifloordiv__": ("floor_divide", None),
@@ -405,7 +428,7 @@ METHODS: dict[str, Any] = {
     "requires_grad_": requires_grad_, "register_hook": hooks.register_hook,
     "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
     "retain_grad": hooks.retain_grad, "size": size, "add_": inplace.add_, "sub_": inplace.sub_,
-    "pow_": inplace.pow_, "copy_": inplace.copy_, "fill_": inplace.fill_, "zero_": inplace.zero_,
+    "div_": inplace.div_, "pow_": inplace.pow_, "polygamma_": polygamma_, "copy_": inplace.copy_, "fill_": inplace.fill_, "zero_": inplace.zero_,
     "clamp_": inplace.clamp_, "masked_fill_": inplace.masked_fill_,
     "dim": lambda self: self.ndim, "numel": lambda self: self._data.size,
     "nelement": lambda self: self._data.size, "element_size": lambda self: self.itemsize,
@@ -415,7 +438,9 @@ METHODS: dict[str, Any] = {
     "is_signed": lambda self: self._data.dtype.kind in "ifc", "cpu": lambda self: self,
     "is_conj": lambda self: False, "is_neg": lambda self: False,
     "is_inference": lambda self: False, "storage_offset": text.storage_offset,
-    "pow": elementwise.power, "conj": elementwise.conj, "type": convert.type_name,
+    "bitwise_left_shift": elementwise.bitwise_left_shift,
+    "bitwise_right_shift": elementwise.bitwise_right_shift,
+    "polygamma": lambda self, n: special.polygamma(n, self), "pow": elementwise.power, "conj": elementwise.conj, "type": convert.type_name,
     "type_as": lambda self, other: convert.to(self, other.dtype),
     "float": convert.typed("float32"), "double": convert.typed("float64"),
     "half": convert.typed("float16"), "long": convert.typed("int64"),
@@ -457,7 +482,7 @@ DOCS = {
     "cpu": "The tensor itself: there is no other device.",
     "is_conj": "False: conjugation is done at once.", "is_neg": "False: negation is done at once.",
     "is_inference": "False: there are no inference tensors.",
-    "type_as": "In the dtype of another tensor.", "view_as": "`view` in another tensor's shape.",
+    "polygamma": "The derivative of order n of digamma.", "type_as": "In the dtype of another tensor.", "view_as": "`view` in another tensor's shape.",
     "reshape_as": "`reshape` to another tensor's shape.",
     "where": "This tensor where condition holds, other elsewhere.",
 }  # fmt: skip
@@ -482,11 +507,18 @@ def install() -> None:
         primitive = getattr(ops, name)
         setattr(Tensor, f"{name}_", inplace.one(primitive, f"{name}_"))
     for name, primitive_name in IN_PLACE_TWO.items():
-        setattr(Tensor, name, inplace.two(getattr(ops, primitive_name), name))
+        method = inplace.two(getattr(ops, primitive_name), name, name not in OF_TENSORS)
+        setattr(Tensor, name, method)
+    for module, names in OUT_OF_PLACE.items():
+        for name in names.split():
+            setattr(Tensor, f"{name}_", inplace.out_of_place(getattr(module, name)))
     for name, (primitive_name, node) in IN_PLACE_OPERATORS.items():
         setattr(Tensor, name, inplace.operator(getattr(ops, primitive_name), name, node))
     for name, function in {**OPERATORS, **METHODS}.items():
         setattr(Tensor, name, function)
+    for pair in IN_PLACE_ALIASES.split():
+        alias, _, name = pair.partition(":")
+        setattr(Tensor, f"{alias}_", getattr(Tensor, f"{name}_"))
     for name, text_ in DOCS.items():
         METHODS[name].__doc__ = text_
     for name, function in PROPERTIES.items():

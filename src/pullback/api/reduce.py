@@ -17,7 +17,7 @@ from pullback.eager.apply import apply
 from pullback.eager.batched import by_example
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, DimensionError
-from pullback.ops import broadcast, indexing, reduce
+from pullback.ops import broadcast, indexing, movement, reduce
 
 
 def _source(input: Any, function: str, dtype: Any = None) -> Tensor:  # noqa: A002
@@ -106,7 +106,7 @@ def return_type(name: str) -> Any:
 
 
 RETURN_TYPES = {n: return_type(n) for n in ("max", "min", "sort", "topk", "median", "kthvalue",
-                                            "mode", "cummax", "cummin")}  # fmt: skip
+                                            "mode", "cummax", "cummin", "nanmedian")}  # fmt: skip
 
 
 def refuse_empty(x: Tensor, function: str, axes: tuple[int, ...]) -> None:
@@ -199,6 +199,7 @@ amax, amin = _amax("amax", reduce.amax), _amax("amin", reduce.amin)
 def _arg(name: str, primitive: Any) -> Any:
     def function(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:  # noqa: A002
         x = arguments.tensor(input, name)
+        arguments.refuse(x, *primitive.refuses)
         a = None if dim is None else arguments.dim(dim, x.ndim)
         if x._data.size == 0:
             refuse_empty(x, name, tuple(range(x.ndim)) if a is None else (a,))
@@ -339,18 +340,56 @@ def _running(name: str, primitive: Any) -> Any:
 cumsum, cumprod = _running("cumsum", reduce.cumsum), _running("cumprod", reduce.cumprod)
 
 
+def logcumsumexp(input: Any, dim: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+    """Running log(sum(exp(input))) along dim, without overflow."""
+    x = arguments.tensor(input, "logcumsumexp")
+    return into(out, apply(reduce.logcumsumexp, (x,), {"axis": arguments.dim(dim, x.ndim)}))
+
+
+def _so_far(data: Any, axis: int, largest: bool) -> Any:
+    """Where the extreme of the elements so far is: the last of ties; a NaN stays."""
+    best = (np.maximum if largest else np.minimum).accumulate(data, axis)
+    new = data == best if data.dtype.kind != "f" else (data == best) | (data != data)
+    shape = [-1 if k == axis else 1 for k in range(data.ndim)]
+    places = np.arange(data.shape[axis]).reshape(shape)
+    return np.maximum.accumulate(np.where(new, places, 0), axis)
+
+
+def _running_extreme(name: str, largest: bool) -> Any:
+    def function(input: Any, dim: Any) -> Any:  # noqa: A002
+        x = arguments.tensor(input, name)
+        a = arguments.dim(dim, x.ndim)
+        arguments.refuse(x, kernel("c", f"{name}_cpu"))
+        node = f"{name.title()}Backward0"
+        if not x.ndim:
+            return of_scalar(name, x, node)
+        index = by_example(x, lambda data, axis: _so_far(data, axis, largest), a)
+        return RETURN_TYPES[name](apply(indexing.gather, (x, index), {"axis": a}, node), index)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The {'largest' if largest else 'smallest'} element so far along dim, and its index (the "
+        "last of ties)."
+    )
+    return function
+
+
+cummax, cummin = _running_extreme("cummax", True), _running_extreme("cummin", False)
+
+
 # ---------------------------------------------------------------- sorting
 def sort(
-    input: Any, dim: int = -1, descending: bool = False, stable: bool = False,  # noqa: A002
+    input: Any, dim: int = -1, descending: bool = False, stable: Any = UNSET,  # noqa: A002
 ) -> Any:  # fmt: skip
-    """Values in order along `dim`, and the indices they came from."""
+    """Values in order along `dim`, and the indices they came from: stable in any case."""
     x = arguments.tensor(input, "sort")
     a = arguments.dim(dim, x.ndim)
     arguments.refuse(x, Refusal("c", "Sort does not support complex dtypes on CPU"))
+    node = f"SortBackward{int(stable is not UNSET)}"
     if not x.ndim:
-        return RETURN_TYPES["sort"](x.clone(), wrap(np.zeros((), np.int64)))
+        return of_scalar("sort", x, node)
     index = by_example(x, lambda data, axis: order(data, axis, descending), a)
-    values = apply(indexing.gather, (x, index), {"axis": a}, "SortBackward0")
+    values = apply(indexing.gather, (x, index), {"axis": a}, node)
     return RETURN_TYPES["sort"](values, index)
 
 
@@ -375,8 +414,19 @@ def middle(data: Any, axis: int) -> Any:
 def argsort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False,  # noqa: A002
 ) -> Tensor:  # fmt: skip
-    """The indices that put the elements in order along `dim`."""
-    return sort(input, dim, descending, stable).indices
+    """The indices that put the elements in order along `dim`: stable in any case."""
+    return sort(input, dim, descending).indices
+
+
+def msort(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
+    """Values in order along the first dim."""
+    return into(out, sort(input, 0).values)
+
+
+def of_scalar(name: str, x: Tensor, node: str) -> Any:
+    """The value and the index of what is chosen from one element."""
+    value = apply(movement.clone, (x,), {}, node)
+    return RETURN_TYPES[name](value, wrap(np.zeros((), np.int64)))
 
 
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
@@ -385,7 +435,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     a = arguments.dim(dim, x.ndim)
     arguments.refuse(x, Refusal("b", "topk does not support bool dtypes on CPU"),
                      Refusal("c", "topk does not support complex dtypes on CPU"))  # fmt: skip
-    if x.ndim and not 0 <= k <= x.shape[a]:
+    if not 0 <= k <= (x.shape[a] if x.ndim else 1):
         raise ArgumentRuntimeError(with_site("selected index k out of range"))
     if x.ndim:
         index = by_example(
@@ -401,34 +451,18 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
     """The middle element (of two the lower; ties share gradients); along `dim`, and its index."""
     x = arguments.tensor(input, "median")
     if dim is None:
-        if not x._data.size:
-            return wrap(np.asarray(math.nan, x._data.dtype))
-        return apply(reduce.middle, (x,), {"axis": tuple(range(x.ndim)), "keepdims": False})
+        params = {"axis": tuple(range(x.ndim)), "keepdims": False, "skip": False}
+        return apply(reduce.middle, (x,), params)
     a = arguments.dim(dim, x.ndim)
     arguments.refuse(x, kernel("bc", "median_out"))
     if not x.ndim:
-        return RETURN_TYPES["median"](x.clone(), wrap(np.zeros((), np.int64)))
+        return of_scalar("median", x, "MedianBackward1")
     positions = by_example(x, middle, a)
     values = apply(indexing.pick, (x, positions), {"axis": a, "keepdims": keepdim},
                    "MedianBackward1")  # fmt: skip
     if keepdim:
         positions = positions.unsqueeze(a)
     return RETURN_TYPES["median"](values, positions)
-
-
-def unique(
-    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,  # noqa: A002
-) -> Any:  # fmt: skip
-    """The distinct elements in order; optionally where each went and how often it came."""
-    x = arguments.tensor(input, "unique")
-    arguments.refuse(x, kernel("c", "unique"))
-    values, inverse, counts = np.unique(x._data, return_inverse=True, return_counts=True)
-    found = [wrap(values)]
-    if return_inverse:
-        found.append(wrap(np.ascontiguousarray(inverse.reshape(x._data.shape))))
-    if return_counts:
-        found.append(wrap(counts))
-    return found[0] if len(found) == 1 else tuple(found)
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:  # noqa: A002

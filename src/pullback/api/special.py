@@ -112,8 +112,11 @@ def heaviside(input: Any, values: Any, *, out: Any = None) -> Tensor:  # noqa: A
         raise ArgumentRuntimeError(
             with_site("heaviside is not yet implemented for tensors with different dtypes.")
         )
-    return into(out, wrap(np.asarray(np.heaviside(concrete(x, "heaviside"), v._data)).astype(
-        x._data.dtype, copy=False)))  # fmt: skip
+    found = np.asarray(np.heaviside(concrete(x, "heaviside"), v._data))
+    words = "derivative for aten::heaviside is not implemented"
+    return into(out, elementwise.without_derivative(
+        wrap(found.astype(x._data.dtype, copy=False)), "aten::heaviside", "NotImplemented", x, v,
+        words=words))  # fmt: skip
 
 
 def _of_arrays(name: str, function: Any, kinds: str, doc: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from pullback.core.refusal import Refusal, kernel, unsupported
 from pullback.ops.broadcast import cast, is_complex, zeros_like
 from pullback.ops.kinds import conj, elementwise, general
+from pullback.ops.underived import no_forward, refusing
 
 LOG2, LOG10 = math.log(2.0), math.log(10.0)
 NUMBERS = (bool, int, float, complex)
@@ -189,9 +190,12 @@ remainder = elementwise(
     jvp=dict(a=lambda t: t, b=lambda t, a, b: -t * div_floor(a, b)),
     doc="the remainder with the sign of b", refuses=(kernel("bc", "remainder_cpu"),),
 )  # fmt: skip
+_NO_QUOTIENT = refusing("derivative for aten::floor_divide is not implemented")
+_NO_TANGENT = no_forward("aten::floor_divide")
 floor_divide = elementwise(
-    "floor_divide", np.floor_divide, doc="the quotient rounded down",
-    refuses=(kernel("bc", "div_floor_cpu"),),
+    "floor_divide", np.floor_divide, doc="the quotient rounded down (recorded: no derivative)",
+    vjp=dict(a=_NO_QUOTIENT, b=_NO_QUOTIENT), jvp=dict(a=_NO_TANGENT, b=_NO_TANGENT),
+    node_name="NotImplemented", refuses=(kernel("bc", "div_floor_cpu"),),
 )  # fmt: skip
 _zeros = dict(a=lambda g: zeros_like(g), b=lambda g: zeros_like(g))
 _flats = dict(a=lambda t: zeros_like(t), b=lambda t: zeros_like(t))
@@ -497,6 +501,33 @@ minimum = elementwise(
     refuses=(Refusal("c", "minimum not implemented for complex tensors."),),
 )  # fmt: skip
 
+
+def _takes_first(a: Any, b: Any) -> Any:
+    return logical_or(a >= b, b != b)
+
+
+def _takes_first_below(a: Any, b: Any) -> Any:
+    return logical_or(a <= b, b != b)
+
+
+fmax = elementwise(
+    "fmax", np.fmax,
+    vjp=dict(a=lambda g, a, b: where(_takes_first(a, b), g, 0),
+             b=lambda g, a, b: where(_takes_first(a, b), 0, g)),
+    jvp=dict(a=lambda t, a, b: where(_takes_first(a, b), t, 0),
+             b=lambda t, a, b: where(_takes_first(a, b), 0, t)),
+    doc="the larger, and the other one of a NaN; at a tie the gradient goes to a",
+    refuses=(Refusal("c", "fmax not implemented for complex tensors."),),
+)  # fmt: skip
+fmin = elementwise(
+    "fmin", np.fmin,
+    vjp=dict(a=lambda g, a, b: where(_takes_first_below(a, b), g, 0),
+             b=lambda g, a, b: where(_takes_first_below(a, b), 0, g)),
+    jvp=dict(a=lambda t, a, b: where(_takes_first_below(a, b), t, 0),
+             b=lambda t, a, b: where(_takes_first_below(a, b), 0, t)),
+    doc="the smaller, and the other one of a NaN; at a tie the gradient goes to a",
+    refuses=(Refusal("c", "fmin not implemented for complex tensors."),),
+)  # fmt: skip
 
 _NO_COMPLEX_BOUND = (unsupported("c", "clamp is not supported for complex types"),)
 

@@ -178,15 +178,22 @@ smallest = general(
 )  # fmt: skip
 
 
-def _middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+def _middle(x: Any, *, axis: Axes, keepdims: bool, skip: bool) -> Any:
     if not axis:
         return x.copy()
     rest = [i for i in range(x.ndim) if i not in axis]
     n = math.prod(x.shape[i] for i in axis)
     rows = x.transpose(*rest, *axis).reshape(*(x.shape[i] for i in rest), n)
+    if not n:
+        return np.full(kept_shape(x.shape, axis) if keepdims else rows.shape[:-1],
+                       math.nan if x.dtype.kind == "f" else np.iinfo(x.dtype).min, x.dtype)
     ordered = np.sort(rows, -1)  # NaN goes last
-    out = ordered[..., (n - 1) // 2]
-    if x.dtype.kind == "f":
+    if skip:
+        last = np.maximum((ordered == ordered).sum(-1, keepdims=True) - 1, 0)
+        out = np.take_along_axis(ordered, last // 2, -1)[..., 0]
+    else:
+        out = ordered[..., (n - 1) // 2]
+    if x.dtype.kind == "f" and not skip:
         out = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], out)
     return out.reshape(kept_shape(x.shape, axis)) if keepdims else out
 
@@ -194,7 +201,8 @@ def _middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
 middle = general(
     "middle", _middle, refuses=(kernel("bc", "median_cpu"),), vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
     node_name="MedianBackward0",
-    doc="the median (the lower of two); ties, or NaNs, share the gradient", **_REDUCTION,
+    doc="the median (the lower of two; `skip` leaves NaNs out); ties, or NaNs, share the gradient",
+    **_REDUCTION,
 )  # fmt: skip
 
 
@@ -420,6 +428,40 @@ def _cumprod_forward(t: Any, x: Any, axis: int) -> Any:
     return sum_(where(keep, spread * rows, 0), axis=(axis,), keepdims=False)
 
 
+def _logcumsumexp_weights(x: Any, out: Any, axis: int) -> Any:
+    """exp(x_i - out_j) where i <= j, 0 elsewhere: i along `axis`, j along the axis after it."""
+    shape = shape_of(x)
+    n = shape[axis]
+    keep = np.triu(np.ones((n, n), bool)).reshape(n, n, *(1,) * (len(shape) - axis - 1))
+    rows = reshape(x, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    columns = reshape(out, shape=(*shape[:axis], 1, *shape[axis:]))
+    return where(keep, exp(where(keep, rows - columns, 0)), 0)
+
+
+def _logcumsumexp_back(g: Any, x: Any, out: Any, axis: int) -> Any:
+    if not x.ndim:
+        return g
+    shape = shape_of(g)
+    spread = reshape(g, shape=(*shape[:axis], 1, *shape[axis:]))
+    weights = _logcumsumexp_weights(x, out, axis)
+    return sum_(spread * weights, axis=(axis + 1,), keepdims=False)
+
+
+def _logcumsumexp_forward(t: Any, x: Any, out: Any, axis: int) -> Any:
+    if not x.ndim:
+        return t
+    shape = shape_of(t)
+    spread = reshape(t, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    return sum_(spread * _logcumsumexp_weights(x, out, axis), axis=(axis,), keepdims=False)
+
+
+logcumsumexp = general(
+    "logcumsumexp",
+    lambda x, *, axis: np.logaddexp.accumulate(x, axis, dtype=x.dtype) if x.ndim else x.copy(),
+    vjp=dict(x=_logcumsumexp_back), jvp=dict(x=_logcumsumexp_forward), batch="axes",
+    refuses=(kernel("biuc", "logcumsumexp_out_cpu"),),
+    doc="running log(sum(exp(x))) along an axis, without overflow",
+)  # fmt: skip
 cumprod = general(
     "cumprod", lambda x, *, axis: np.cumprod(x, axis) if x.ndim else x.copy(),
     vjp=dict(x=_cumprod_back), jvp=dict(x=_cumprod_forward), batch="axes",
@@ -428,5 +470,5 @@ cumprod = general(
 
 __all__ = [
     "all_", "amax", "amin", "any_", "argmax", "argmin", "cast", "cumprod", "cumsum", "log",
-    "largest", "logsumexp", "mean", "middle", "norm", "pow_", "prod", "sign", "smallest", "std", "sum_", "var",
+    "largest", "logcumsumexp", "logsumexp", "mean", "middle", "norm", "pow_", "prod", "sign", "smallest", "std", "sum_", "var",
 ]  # fmt: skip
