@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pullback.api import arguments
+from pullback.api import arguments, data
 from pullback.config import Defaults
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
+from pullback.core.refusal import kernel
 from pullback.eager.apply import apply, binary, unary
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
@@ -347,13 +348,17 @@ def positive(input: Any) -> Tensor:  # noqa: A002
 def frac(input: Any) -> Tensor:  # noqa: A002
     """input - trunc(input)."""
     x = arguments.tensor(input, "frac")
-    return x - trunc(x)
+    arguments.refuse(x, kernel("biuc", "frac_cpu"))
+    return apply(ops.sub, (x, trunc(x.detach())), {}, "FracBackward0")
 
 
 def round(input: Any, *, decimals: int = 0, out: Any = None) -> Tensor:  # noqa: A001,A002
     """Rounded half to even, at a number of decimals."""
     x = arguments.tensor(input, "round")
-    return into(out, apply(ops.round_, (x,), {"decimals": decimals}))
+    if decimals:
+        arguments.refuse(x, kernel("biuc", "round_cpu"))
+    return into(out, apply(ops.round_, (x,), {"decimals": decimals},
+                           f"RoundBackward{int(bool(decimals))}"))  # fmt: skip
 
 
 def real(input: Any) -> Tensor:  # noqa: A002
@@ -381,16 +386,47 @@ def conj(input: Any) -> Tensor:  # noqa: A002
 def complex(real: Any, imag: Any, *, out: Any = None) -> Tensor:  # noqa: A001
     """real + 1j * imag, from two tensors of one floating dtype."""
     a, b = arguments.tensor(real, "complex", "real"), arguments.tensor(imag, "complex", "imag")
-    if a._data.dtype != b._data.dtype:
-        raise ArgumentRuntimeError(
-            with_site(f"Expected object of scalar type {a.dtype} but got scalar type {b.dtype}")
-        )
+    _two_parts(a, b)
+    if a._data.dtype == np.float16:
+        raise ArgumentTypeError(with_site("Got unsupported ScalarType ComplexHalf"))
     return into(out, apply(ops.complex_, (a, b), {}))
 
 
-def polar(abs: Any, angle: Any) -> Tensor:  # noqa: A002
+def _two_parts(a: Tensor, b: Tensor) -> None:
+    """Two floating tensors of one dtype, as parts of complex numbers."""
+    names = arguments.PYTORCH_NAMES
+    first, second = names[a._data.dtype.name], names[b._data.dtype.name]
+    if a._data.dtype.kind != "f" or b._data.dtype.kind != "f":
+        raise ArgumentRuntimeError(
+            with_site(
+                "Expected both inputs to be Half, Float or Double tensors but got "
+                f"{first} and {second}"
+            )
+        )
+    if a._data.dtype != b._data.dtype:
+        raise ArgumentRuntimeError(
+            with_site(
+                f"Expected object of scalar type {first} but got scalar type {second} for second "
+                "argument"
+            )
+        )
+
+
+def polar(abs: Any, angle: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """The complex tensor with the given modulus and angle (radians)."""
-    return complex(abs * cos(angle), abs * sin(angle))
+    a, b = arguments.tensor(abs, "polar", "abs"), arguments.tensor(angle, "polar", "angle")
+    _two_parts(a, b)
+    if a._data.dtype == np.float16:
+        arguments.refuse(a, kernel("f", "polar_cpu"))
+    return into(out, apply(ops.complex_, (a * cos(b), a * sin(b)), {}, "PolarBackward0"))
+
+
+def c_name(x: Tensor) -> str:
+    """The C name of a dtype, which some of PyTorch's messages use."""
+    names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int",
+             "float16": "c10::Half", "complex64": "c10::complex<float>",
+             "complex128": "c10::complex<double>", "bool": "bool"}  # fmt: skip
+    return names.get(x._data.dtype.name, x._data.dtype.name)
 
 
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
@@ -428,8 +464,10 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Tensor:  # noqa: A002
             with_site("masked_fill only supports boolean masks, but got mask with dtype "
                       f"{m.dtype}")
         )  # fmt: skip
-    v = _typed(arguments.operand(value, "masked_fill", "value"), x._data.dtype)
-    return apply(ops.where, (m, v, x), {}, "MaskedFillBackward0")
+    number = not isinstance(value, Tensor)
+    v = arguments.operand(value, "masked_fill", "value")
+    v = wrap(data.fill_value(v, x._data.dtype)) if number else _typed(v, x._data.dtype)
+    return apply(ops.where, (m, v, x), {}, f"MaskedFillBackward{int(not number)}")
 
 
 def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -457,42 +495,97 @@ def nan_to_num(
 ) -> Tensor:  # fmt: skip
     """input with NaN and infinities replaced (by the largest finite numbers when not given)."""
     x = arguments.tensor(input, "nan_to_num")
-    if x._data.dtype.kind not in "f":
+    if x._data.dtype.kind == "c":
+        return _complex_nan_to_num(x, nan, posinf, neginf)
+    if x._data.dtype.kind != "f":
         return x.clone()
     info = np.finfo(x._data.dtype)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf
-    x = where(isnan(x), nan, x)
-    x = where(eq(x, math.inf), high, x)
-    return where(eq(x, -math.inf), low, x)
+    plain = x.detach()
+    filled = where(isnan(plain), 0.0 if nan is None else nan, where(plain > 0, high, low))
+    return apply(ops.where, (isfinite(plain), x, filled.to(x.dtype)), {}, "NanToNumBackward0")
+
+
+def _complex_nan_to_num(x: Tensor, *filling: Any) -> Tensor:
+    if x._requires_grad:
+        raise ArgumentRuntimeError(
+            with_site(
+                "nan_to_num does not support automatic differentiation for outputs with complex "
+                "dtype."
+            )
+        )
+    return complex(nan_to_num(real(x), *filling), nan_to_num(imag(x), *filling))
 
 
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:  # noqa: A002
-    """input + weight * (end - input)."""
+    """input + weight * (end - input), of one dtype."""
     x, e = arguments.tensor(input, "lerp"), arguments.tensor(end, "lerp", "end")
     w = arguments.operand(weight, "lerp", "weight")
+    for v, which in ((e, "end"), (w, "weight")):
+        if isinstance(v, Tensor) and v._data.dtype != x._data.dtype:
+            raise ArgumentRuntimeError(
+                with_site(
+                    f"expected dtype {c_name(x)} for `{which}` but got dtype {c_name(v)}"
+                )
+            )
+    arguments.refuse(x, kernel("biu", "lerp_kernel_scalar"))
     return apply(ops.lerp, (x, e, w), {}, f"LerpBackward{int(isinstance(w, Tensor))}")
 
 
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:  # noqa: A002
+def _three(name: str, input: Any, tensor1: Any, tensor2: Any) -> tuple[Tensor, Tensor, Tensor]:  # noqa: A002
+    return (arguments.tensor(input, name), arguments.tensor(tensor1, name, "tensor1"),
+            arguments.tensor(tensor2, name, "tensor2"))  # fmt: skip
+
+
+def _of_dtype(x: Tensor, value: Any) -> Any:
+    """A number as the dtype of x reads it: a fraction of an integer dtype is cut off."""
+    if value == 1:
+        return value
+    return data.fill_value(value, x._data.dtype).item()
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
     """input + value * tensor1 * tensor2."""
-    return add(input, mul(tensor1, tensor2), alpha=value)
+    x, a, b = _three("addcmul", input, tensor1, tensor2)
+    product = mul(a, b)
+    arguments.refuse(wrap(np.empty(0, result_type(x, product).numpy)),
+                     kernel("b", "addcmul_cpu_out"))  # fmt: skip
+    scale = _of_dtype(product, value)
+    product = product if scale == 1 else product * scale
+    return into(out, apply(ops.add, (x, product), {}, "AddcmulBackward0"))
 
 
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:  # noqa: A002
-    """input + value * tensor1 / tensor2."""
-    return add(input, true_divide(tensor1, tensor2), alpha=value)
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1, out: Any = None) -> Tensor:  # noqa: A002
+    """input + value * tensor1 / tensor2.  Raises RuntimeError for two integer tensors."""
+    x, a, b = _three("addcdiv", input, tensor1, tensor2)
+    if result_type(a, b).numpy.kind in "biu":
+        raise ArgumentRuntimeError(
+            with_site(
+                "Integer division with addcdiv is no longer supported, and in a future  release "
+                "addcdiv will perform a true division of tensor1 and tensor2: convert them with "
+                ".float() first"
+            )
+        )
+    quotient = true_divide(a, b)
+    quotient = quotient if value == 1 else quotient * value
+    return into(out, apply(ops.add, (x, quotient), {}, "AddcdivBackward0"))
 
 
-def logaddexp(input: Any, other: Any) -> Tensor:  # noqa: A002
+def logaddexp(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """log(exp(input) + exp(other)), without overflow."""
     a, b = arguments.tensor(input, "logaddexp"), arguments.tensor(other, "logaddexp", "other")
-    return apply(ops.logaddexp, (a, b), {})
+    if "c" in (a._data.dtype.kind, b._data.dtype.kind):
+        swap = real(a.detach()) < real(b.detach())
+        first, second = where(swap, b, a), where(swap, a, b)
+        rest = log1p(exp(second - first))
+        return into(out, apply(ops.add, (first, rest), {}, "LogaddexpBackward0"))
+    return into(out, apply(ops.logaddexp, (a, b), {}))
 
 
-def hypot(input: Any, other: Any) -> Tensor:  # noqa: A002
+def hypot(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """sqrt(input**2 + other**2)."""
-    return apply(ops.hypot, pair("hypot", input, other, NEITHER), {})
+    return into(out, apply(ops.hypot, pair("hypot", input, other, NEITHER), {}))
 
 
 # ---------------------------------------------------------------- whole-tensor comparisons

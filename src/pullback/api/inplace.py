@@ -14,6 +14,7 @@ from pullback.core.callsite import with_site
 from pullback.core.dtypes import FLOAT32, FLOAT64
 from pullback.core.primitive import Primitive
 from pullback.core.quiet import quiet
+from pullback.core.refusal import Refusal
 from pullback.eager.apply import apply
 from pullback.eager.inplace import apply_inplace, check_writable, store
 from pullback.eager.tensor import Tensor, bump_version, wrap
@@ -154,6 +155,34 @@ def two(primitive: Primitive, name: str, numbers: bool = True) -> Any:
     return method
 
 
+def comparison(function: Any) -> Any:
+    """A comparison whose result, 0 or 1, replaces the first operand: its gradient is 0."""
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        result = function(self, other)
+        node = f"{function.__name__.title()}Backward{int(isinstance(other, Tensor))}"
+        return replaced(self, result.to(self.dtype), node)
+
+    method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__doc__ = f"`{function.__name__}`, stored in the tensor itself."
+    return method
+
+
+def one_real(primitive: Primitive, name: str) -> Any:
+    """An in-place method whose result is real, and so none of a complex tensor."""
+    plain = one(primitive, name)
+
+    def method(self: Tensor) -> Tensor:
+        said = f"In-place {primitive.name} is not supported for complex tensors."
+        arguments.refuse(self, Refusal("c", said))
+        found: Tensor = plain(self)
+        return found
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = plain.__doc__
+    return method
+
+
 def operator(primitive: Primitive, name: str, node: str | None = None) -> Any:
     """An in-place operator (`x *= y`); NotImplemented for operands it does not know."""
 
@@ -247,7 +276,7 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
 def pow_(self: Tensor, exponent: Any) -> Tensor:
     """self **= exponent."""
     b = arguments.operand(exponent, "pow_", "exponent")
-    if b == 2 and not isinstance(b, Tensor) and self._data.dtype.kind in "fc":
+    if not isinstance(b, Tensor) and b == 2 and self._data.dtype.kind in "fc":
         return apply_inplace(ops.square, (self,), {})
     node = "PowBackward1" if isinstance(b, Tensor) else "PowBackward0"
     return apply_inplace(ops.pow_, (self, b), {}, node)
@@ -259,6 +288,8 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A
         raise ArgumentRuntimeError(
             with_site("torch.clamp: At least one of 'min' or 'max' must not be None")
         )
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return out_of_place(elementwise.clamp)(self, min, max)
     return apply_inplace(ops.clamp, (self,), {"min": min, "max": max}, "ClampBackward1")
 
 
@@ -279,7 +310,8 @@ def _batch_replace(size: int, x: Any, source: Any, *, batched: tuple[bool, ...])
 
 
 identity_of = general(
-    "replace", lambda x, source: source, vjp=dict(source=lambda g: g), batch=_batch_replace,
+    "replace", lambda x, source: source,
+    vjp=dict(x=lambda g: zeros_like(g), source=lambda g: g), batch=_batch_replace,
     jvp=dict(source=lambda t: t), doc="the second argument",
 )  # fmt: skip
 

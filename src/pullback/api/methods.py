@@ -366,8 +366,7 @@ IN_PLACE_ONE = (
 )
 IN_PLACE_TWO = {
     "mul_": "mul", "fmod_": "fmod", "remainder_": "remainder",
-    "floor_divide_": "floor_divide", "atan2_": "atan2", "eq_": "eq", "ne_": "ne", "lt_": "lt",
-    "le_": "le", "gt_": "gt", "ge_": "ge", "logical_and_": "logical_and",
+    "floor_divide_": "floor_divide", "atan2_": "atan2", "logical_and_": "logical_and",
     "logical_or_": "logical_or", "logical_xor_": "logical_xor", "bitwise_and_": "bitwise_and",
     "bitwise_or_": "bitwise_or", "bitwise_xor_": "bitwise_xor", "hypot_": "hypot",
     "bitwise_left_shift_": "left_shift", "bitwise_right_shift_": "right_shift",
@@ -392,6 +391,7 @@ IN_PLACE_OPERATORS = {
     "__itruediv__": ("div", None), "__ifloordiv__": ("floor_divide", None),
     "__imod__": ("remainder", None), "__iand__": ("bitwise_and", None),
     "__ior__": ("bitwise_or", None), "__ixor__": ("bitwise_xor", None),
+    "__ilshift__": ("left_shift", None), "__irshift__": ("right_shift", None),
 }  # fmt: skip
 OPERATORS: dict[str, Any] = {
     "__add__": binary(ops.add), "__radd__": binary(ops.add), "__sub__": binary(ops.sub),
@@ -454,24 +454,24 @@ METHODS: dict[str, Any] = {
     "new_zeros": _new(creation.zeros), "new_ones": _new(creation.ones),
     "new_empty": _new(creation.empty), "new_full": _new(creation.full),
     "new_tensor": _new(creation.tensor),
-    "scatter_": inplace.out_of_place(indexing.scatter, "ScatterBackward0"),
+    "scatter_": inplace.out_of_place(indexing.scatter),
     "scatter_add_": inplace.out_of_place(indexing.scatter_add, "ScatterAddBackward0"),
     "index_add_": inplace.out_of_place(indexing.index_add, "IndexAddBackward0"),
     "index_copy_": inplace.out_of_place(indexing.index_copy, "IndexCopyBackward0"),
-    "index_fill_": inplace.out_of_place(indexing.index_fill, "IndexFillBackward0"),
+    "index_fill_": inplace.out_of_place(indexing.index_fill),
     "masked_scatter_": inplace.out_of_place(slices.masked_scatter, "MaskedScatterBackward0"),
     "scatter_reduce_": inplace.out_of_place(slices.scatter_reduce, "ScatterReduceBackward0"),
     "index_reduce_": inplace.out_of_place(slices.index_reduce, "IndexReduceBackward0"),
     "index_put_": inplace.out_of_place(indexing.index_put, "IndexPutBackward0"),
-    "addcmul_": inplace.out_of_place(elementwise.addcmul, "AddcmulBackward0"),
-    "addcdiv_": inplace.out_of_place(elementwise.addcdiv, "AddcdivBackward0"),
-    "lerp_": inplace.out_of_place(elementwise.lerp, "LerpBackward0"),
+    "addcmul_": inplace.out_of_place(elementwise.addcmul),
+    "addcdiv_": inplace.out_of_place(elementwise.addcdiv),
+    "lerp_": inplace.out_of_place(elementwise.lerp),
     "uniform_": random.uniform_, "normal_": random.normal_, "random_": random.random_,
     "bernoulli_": random.bernoulli_, "exponential_": random.exponential_,
     "geometric_": random.geometric_, "cauchy_": random.cauchy_,
     "log_normal_": random.log_normal_,
     "bernoulli": random.bernoulli, "multinomial": random.multinomial,
-    "abs_": inplace.one(ops.abs_, "abs_"), "clip_": inplace.clamp_,
+    "abs_": inplace.one_real(ops.abs_, "abs_"), "clip_": inplace.clamp_,
 }  # fmt: skip
 DOCS = {
     "dim": "The number of dims.", "numel": "The number of elements.",
@@ -509,6 +509,8 @@ def install() -> None:
     for name, primitive_name in IN_PLACE_TWO.items():
         method = inplace.two(getattr(ops, primitive_name), name, name not in OF_TENSORS)
         setattr(Tensor, name, method)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(Tensor, f"{name}_", inplace.comparison(getattr(elementwise, name)))
     for module, names in OUT_OF_PLACE.items():
         for name in names.split():
             setattr(Tensor, f"{name}_", inplace.out_of_place(getattr(module, name)))

@@ -22,7 +22,17 @@ from pullback.ops import broadcast, indexing, movement, reduce
 
 def _source(input: Any, function: str, dtype: Any = None) -> Tensor:  # noqa: A002
     x = input if type(input) is Tensor else arguments.tensor(input, function)
-    return x if dtype is None else x.to(dtype)
+    return x if dtype is None else converted(x, dtype)
+
+
+def converted(x: Tensor, dtype: Any) -> Tensor:
+    """x in the dtype of a result; history does not go through integers."""
+    if x._requires_grad and not x._data.dtype.kind in "biu":
+        numpy = dtypes.to_numpy(dtype)
+        if numpy.kind in "biu":
+            name = arguments.PYTORCH_NAMES[numpy.name]
+            raise ArgumentRuntimeError(with_site(f"Autograd not support dtype: {name}"))
+    return x.to(dtype)
 
 
 def _both(dim: Any, axis: Any, keepdim: Any, keepdims: Any) -> tuple[Any, bool]:
@@ -41,7 +51,7 @@ def sum(  # noqa: A001
     """The sum over `dim` (an int, a sequence, or None for all); int64 for integers."""
     x = input if type(input) is Tensor else arguments.tensor(input, "sum")
     if dtype is not None or x._data.dtype.kind in "biu":
-        x = x.to(dtypes.int64 if dtype is None else dtype)
+        x = x.to(dtypes.int64) if dtype is None else converted(x, dtype)
     if dim is None and axis is UNSET:
         result = apply(broadcast.sum_, (x,), _TOTAL[x._data.ndim], "SumBackward0")
         return result if out is None else into(out, result)
@@ -69,7 +79,12 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:  # noq
 
     x = arguments.tensor(input, "nansum")
     arguments.refuse(x, Refusal("c", "nansum on CPU does not support complex inputs"))
-    return sum(masked_fill(x, isnan(x), 0), dim, keepdim)
+    present = masked_fill(x, isnan(x), 0)
+    if present._data.dtype.kind in "biu":
+        present = present.to(dtypes.int64)
+    axes = arguments.dims(dim, x.ndim)
+    params = {"axis": axes, "keepdims": bool(keepdim)}
+    return apply(broadcast.sum_, (present,), params, "NansumBackward0")
 
 
 def prod(
@@ -258,6 +273,7 @@ def _spread(
     unbiased: Any,
     correction: Any,
     keepdim: Any,  # noqa: A002
+    node: str | None = None,
 ) -> Any:
     x = arguments.tensor(input, name)
     arguments.differentiable_dtype(x._data.dtype, name)
@@ -266,8 +282,8 @@ def _spread(
     if correction is UNSET or correction is None:
         correction = 1 if unbiased is UNSET or unbiased else 0
     axes = arguments.dims(dim, x.ndim)
-    return apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdim),
-                                   "correction": correction})  # fmt: skip
+    params = {"axis": axes, "keepdims": bool(keepdim), "correction": correction}
+    return apply(primitive, (x,), params, node)
 
 
 def var(
@@ -293,10 +309,17 @@ def var_mean(
     correction: Any = UNSET,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The variance and the mean over `dim`."""
-    return (
-        var(input, dim, unbiased, keepdim, correction=correction),
-        mean(input, None if isinstance(dim, bool) else dim, keepdim),
-    )
+    return _with_mean("var_mean", reduce.var, input, dim, unbiased, correction, keepdim)
+
+
+def _with_mean(
+    name: str, primitive: Any, input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: Any  # noqa: A002
+) -> tuple[Tensor, Tensor]:
+    node = f"{name.title().replace('_', '')}Backward0"
+    spread = _spread(name, primitive, input, dim, unbiased, correction, keepdim, node)
+    axes = arguments.dims(None if isinstance(dim, bool) else dim, input.ndim)
+    params = {"axis": axes, "keepdims": bool(keepdim)}
+    return spread, apply(reduce.mean, (input,), params, node)
 
 
 def std_mean(
@@ -304,10 +327,7 @@ def std_mean(
     correction: Any = UNSET,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The standard deviation and the mean over `dim`."""
-    return (
-        std(input, dim, unbiased, keepdim, correction=correction),
-        mean(input, None if isinstance(dim, bool) else dim, keepdim),
-    )
+    return _with_mean("std_mean", reduce.std, input, dim, unbiased, correction, keepdim)
 
 
 def norm(
@@ -315,12 +335,16 @@ def norm(
     dtype: Any = None,
 ) -> Tensor:  # fmt: skip
     """The p-norm of the elements over `dim`; "fro" is the 2-norm."""
-    x = _source(input, "norm", dtype)
+    return into(out, norm_of(_source(input, "norm", dtype), p, dim, keepdim))
+
+
+def norm_of(x: Tensor, p: Any, dim: Any, keepdim: Any, node: str | None = None) -> Tensor:
+    """The p-norm of the elements over `dim`."""
     arguments.differentiable_dtype(x._data.dtype, "linalg.vector_norm")
     order = 2.0 if p in ("fro", None) else float(p)
     axes = arguments.dims(dim, x.ndim)
-    return into(out, apply(reduce.norm, (x,), {"p": order, "axis": axes,
-                                               "keepdims": bool(keepdim)}))  # fmt: skip
+    params = {"p": order, "axis": axes, "keepdims": bool(keepdim)}
+    return apply(reduce.norm, (x,), params, node)
 
 
 # ---------------------------------------------------------------- running sums and products

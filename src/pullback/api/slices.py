@@ -165,7 +165,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:  # noqa: A002
         return x.clone()
     places = np.maximum(np.cumsum(flags).reshape(flags.shape) - 1, 0)
     values = indexing.getitem(reshape(s, -1), wrap(places))
-    return where(m, values, x)
+    return apply(elementwise_ops.where, (m, values, x), {}, "MaskedScatterBackward0")
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")

@@ -400,7 +400,11 @@ def corrcoef(input: Any) -> Tensor:  # noqa: A002
     if not c.ndim:
         return c / c
     deviation = elementwise.sqrt(elementwise.real(c.diagonal()))
-    return c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    c = c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    if c.is_complex():
+        parts = (elementwise.clamp(f(c), -1, 1) for f in (elementwise.real, elementwise.imag))
+        return elementwise.complex(*parts)
+    return elementwise.clamp(c, -1, 1)  # rounding may have gone beyond
 
 
 # ---------------------------------------------------------------- counting and searching

@@ -23,7 +23,7 @@ from pullback.core.shapes import broadcast_shapes
 from pullback.eager.node import Node, Origin, next_sequence, node_class
 from pullback.eager.tensor import Tensor, counter_of, gradient_edge, wrap
 from pullback.eager.view import link_view
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, PullbackError
+from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, DtypeError, PullbackError
 from pullback.ops.broadcast import cast
 from pullback.typing import Params
 
@@ -357,8 +357,12 @@ def lift_into_dual(
     return payloads, mask
 
 
-def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:
-    """The payloads in the dtype that PyTorch would compute in, unless it refuses them."""
+def promote(primitive: Primitive, payloads: list[Any], stored: Any = None) -> list[Any]:
+    """The payloads in the dtype that PyTorch would compute in, unless it refuses them.
+
+    `stored` is the dtype of the memory that the result goes to: what does not fit there is refused
+    by the one who writes it, before the dtype is.
+    """
     first = payloads[0]
     if type(first) is _ndarray:
         dtype = first.dtype
@@ -380,12 +384,26 @@ def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:
             zero_dim.append(dtype_of(p))
     target = dtypes.result_type(dimensioned, zero_dim, numbers)
     if primitive.refuses:
-        refuse(primitive.refuses, target, payloads)
+        if stored is None or dtypes.can_cast(target, stored):
+            refuse(primitive.refuses, target, payloads)
+        elif primitive.promotion is not None:
+            raise cannot_store(target, stored)
         if primitive.promotion is None:
             return payloads
     if primitive.promotion == "float" and target.kind not in "fc":
         target = Defaults.dtype
     return [convert(p, target) for p in payloads]
+
+
+def cannot_store(have: Any, want: Any) -> Exception:
+    """PyTorch's error for a result whose dtype the memory it goes to cannot hold."""
+    names = dtypes.PYTORCH_NAMES
+    return DtypeError(
+        with_site(
+            f"result type {names[have.name]} can't be cast to the desired output type "
+            f"{names[want.name]}"
+        )
+    )
 
 
 def dtype_of(payload: Any) -> Any:

@@ -9,13 +9,12 @@ import numpy as np
 from pullback.config import MODE, NO_GRAD
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
-from pullback.core.dtypes import PYTORCH_NAMES
 from pullback.core.primitive import Primitive, RuleSpec
 from pullback.core.quiet import quiet
-from pullback.eager.apply import failed, lift, mark_origin, promote, record
+from pullback.eager.apply import cannot_store, failed, lift, mark_origin, promote, record
 from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.eager.view import STALE, apply_chain, rebase
-from pullback.errors import DtypeError, GraphError, ShapeError, TracingError, UnsupportedError
+from pullback.errors import GraphError, ShapeError, TracingError, UnsupportedError
 from pullback.ops.broadcast import zeros_like
 from pullback.ops.movement import clone
 from pullback.typing import Params
@@ -138,7 +137,7 @@ def apply_inplace(
         if payloads[0] is target:  # other operands belong to a transform that it has no part in
             raise not_shared(any(hasattr(p, "overwrite") for p in payloads))
     if primitive.prepares:
-        payloads = promote(primitive, payloads)
+        payloads = promote(primitive, payloads, target._data.dtype)
     recording = mask and not MODE.get() & NO_GRAD and primitive.differentiable
     plan = primitive.plan(mask, name, len(args)) if recording else None
     # Rules that name the changed input itself need it as it was.
@@ -225,13 +224,7 @@ def check_result(target: Tensor, result: Any) -> None:
         )
     have, want = result.dtype, target._data.dtype
     if have is not want and not dtypes.can_cast(have, want):
-        raise DtypeError(
-            with_site(
-                f"result type {PYTORCH_NAMES[have.name]} can't be cast to the desired output type "
-                f"{PYTORCH_NAMES[want.name]}")
-        )
-
-
+        raise cannot_store(have, want)
 
 def store(target: Tensor, result: Any) -> None:
     """Write a result into a tensor's memory and note the change."""

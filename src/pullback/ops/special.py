@@ -10,6 +10,7 @@ import numpy as np
 from pullback.core.callsite import with_site
 from pullback.core.refusal import kernel
 from pullback.errors import UnsupportedError
+from pullback.ops.broadcast import zeros_like
 from pullback.ops.elementwise import exp
 from pullback.ops.kinds import elementwise, linear
 from pullback.typing import Shape
@@ -63,6 +64,13 @@ lgamma = elementwise(
     jvp=dict(x=lambda t, x: t * polygamma(x, order=0)),
     doc="the logarithm of the absolute value of the gamma function",
     refuses=(kernel("c", "lgamma_vml_cpu"),),
+)  # fmt: skip
+
+
+nextafter = elementwise(
+    "nextafter", np.nextafter, vjp=dict(a=lambda g: g, b=lambda g: zeros_like(g)),
+    jvp=dict(a=lambda t: t, b=lambda t: zeros_like(t)),
+    doc="the next number from a to b", refuses=(kernel("biuc", "nextafter_cpu"),),
 )  # fmt: skip
 
 
