@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from pullback.typing import Axes, Shape
 
 NUMBERS = (bool, int, float, complex)
 PYTORCH_NAMES = dtypes.PYTORCH_NAMES
+Function = TypeVar("Function", bound=Callable[..., Any])
 UNSET: Any = object()  # "not given", where None means something
 
 
@@ -29,6 +32,33 @@ def tensor(value: Any, function: str, argument: str = "input") -> Tensor:
         with_site(
             f"{function}(): argument '{argument}'{place} must be Tensor, not {kind(value)}"
         )
+    )
+
+
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input",
+                "x2": "other"}  # fmt: skip
+
+
+def numpy_names(function: Function) -> Function:
+    """A function whose arguments may go by NumPy's names too: `axis` for `dim`, and so on."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if options:
+            options = {_NUMPY_NAMES.get(name, name): value for name, value in options.items()}
+        return function(*args, **options)
+
+    return cast(Function, call)
+
+
+def flag(value: Any, function: str, argument: str) -> bool:
+    """A bool, and nothing that merely counts as one."""
+    if value is True or value is False:
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    raise ArgumentTypeError(
+        with_site(f"{function}(): argument '{argument}' must be bool, not {kind(value)}")
     )
 
 
@@ -99,6 +129,10 @@ def dims(value: Any, ndim: int, name: str = "dim") -> Axes:
     """Dimensions as a sorted tuple of axes; None and () mean all of them."""
     if value is None or (isinstance(value, (tuple, list)) and not value):
         return tuple(range(ndim))
+    if value is True or value is False:
+        raise ArgumentTypeError(
+            with_site(f"argument '{name}' (position 2) must be tuple of ints, not bool")
+        )
     return normalize_axes(value, ndim, name)
 
 

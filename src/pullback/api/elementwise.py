@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -480,6 +479,9 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> T
         raise ArgumentRuntimeError(
             with_site("torch.clamp: At least one of 'min' or 'max' must not be None")
         )
+    for bound in (min, max):
+        if bound is not None and not isinstance(bound, (Tensor, *NUMBERS, np.generic)):
+            raise invalid_combination("clamp", x, min, max)
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         bounds = tuple(arguments.operand(v, "clamp") for v in (min, max) if v is not None)
         one_sided = ops.at_most if min is None else ops.at_least

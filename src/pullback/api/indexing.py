@@ -25,8 +25,8 @@ from pullback.errors import (
     DtypeError,
     UnsupportedError,
 )
-from pullback.ops import indexing as ops
 from pullback.ops import elementwise as elementwise_ops
+from pullback.ops import indexing as ops
 from pullback.ops import scattering
 from pullback.ops.indexing import HOLE
 
@@ -217,6 +217,7 @@ def _index(index: Any, function: str, x: Tensor, axis: int, name: str = "index")
     return i
 
 
+@arguments.numpy_names
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Tensor:  # noqa: A002
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on; shape of `index`."""
     x = arguments.tensor(input, "gather")
@@ -317,6 +318,7 @@ def index_for(function: str, x: Tensor, axis: int, index: Any) -> Tensor:
     return i if i._data.size or not x.ndim else i.reshape((0,) * x.ndim)
 
 
+@arguments.numpy_names
 def scatter(
     input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None,  # noqa: A002
 ) -> Tensor:  # fmt: skip
@@ -350,6 +352,7 @@ def _corner(index: Tensor) -> Any:
     return tuple(slice(0, n) for n in index._data.shape)
 
 
+@arguments.numpy_names
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:  # noqa: A002
     """input with src added at `index` along dim; duplicates add up."""
     x = arguments.tensor(input, "scatter_add")
@@ -359,6 +362,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Tensor:  # noqa: 
     return apply(ops.scatter_add, (x, i, source_for(x, s, i, a)), {"axis": a})
 
 
+@arguments.numpy_names
 def index_select(input: Any, dim: int, index: Any) -> Tensor:  # noqa: A002
     """The slices of input at a vector of indices along dim."""
     x = arguments.tensor(input, "index_select")
@@ -447,6 +451,7 @@ def different_types(function: str, x: Tensor, source: Tensor) -> Exception:
     )
 
 
+@arguments.numpy_names
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:  # noqa: A002
     """input with alpha * slices of source added at a vector of indices along dim."""
     x = arguments.tensor(input, "index_add")
@@ -463,6 +468,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     return apply(ops.scatter_add, (x, spread_index(x, a, i), s), params, "IndexAddBackward0")
 
 
+@arguments.numpy_names
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:  # noqa: A002
     """input with slices of source written at a vector of indices along dim."""
     x = arguments.tensor(input, "index_copy")
@@ -476,6 +482,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Tensor:  # noqa
     )
 
 
+@arguments.numpy_names
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Tensor:  # noqa: A002
     """input with a number written in the slices at `index` along dim."""
     x = arguments.tensor(input, "index_fill")
@@ -552,10 +559,12 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:  # noqa: A002
     return wrap(np.argwhere(x._data))
 
 
+@arguments.numpy_names
 def select(input: Any, dim: int, index: int) -> Tensor:  # noqa: A002
     """The slice at `index` along dim, without it (a view)."""
     x = arguments.tensor(input, "select")
     a = arguments.dim(dim, x.ndim)
+    index = arguments.integer(index, "select", "index")
     keys.check_int(index, a, x._data.shape)
     return apply(ops.getitem, (x,), {"key": (slice(None),) * a + (index, Ellipsis)},
                  "SelectBackward0")  # fmt: skip

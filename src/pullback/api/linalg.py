@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pullback.api import arguments
-from pullback.api.elementwise import c_name, into
 from pullback.api.data import fill_value
+from pullback.api.elementwise import c_name, into
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.refusal import kernel
@@ -252,6 +252,13 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
         left = list(range(x.ndim - dims, x.ndim))
         right = list(range(dims))
     else:
+        if not isinstance(dims, (tuple, list)) or len(dims) != 2:
+            raise ArgumentRuntimeError(
+                with_site(
+                    "tensordot expects dims to be int or tuple[list[int], list[int]] or "
+                    f"list[list[int]] containing two lists, but got dims={dims!r}"
+                )
+            )
         first, second = ([d] if isinstance(d, int) else d for d in dims)
         left = [arguments.dim(d, x.ndim) for d in first]
         right = [arguments.dim(d, y.ndim) for d in second]

@@ -312,9 +312,9 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 # ---------------------------------------------------------------- tables
 FUNCTIONS: dict[Any, str] = {
     elementwise: (
-        "add sub mul div true_divide floor_divide fmod remainder atan2 maximum minimum fmax fmin eq ne lt le "
-        "gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor "
-        "bitwise_not neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan "
+        "add sub mul div true_divide floor_divide fmod remainder atan2 maximum minimum fmax fmin "
+        "eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and "
+        "bitwise_or bitwise_xor bitwise_not neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan "
         "sinh cosh tanh asinh acosh atanh sigmoid reciprocal sign sgn angle floor ceil trunc isnan "
         "isinf isfinite relu positive frac round square clamp nan_to_num lerp addcmul addcdiv "
         "masked_fill isclose allclose equal logaddexp hypot float_power"
@@ -335,8 +335,8 @@ FUNCTIONS: dict[Any, str] = {
         "scatter_reduce index_reduce broadcast_to"
     ),
     statistics: (
-        "kthvalue mode nanmean nanmedian aminmax quantile nanquantile diff cov corrcoef histc unique "
-        "unique_consecutive"
+        "kthvalue mode nanmean nanmedian aminmax quantile nanquantile diff cov corrcoef histc "
+        "unique unique_consecutive"
     ),
     special: (
         "erfc lgamma digamma logit xlogy sinc deg2rad rad2deg ldexp copysign heaviside gcd lcm "
@@ -352,7 +352,8 @@ FUNCTIONS: dict[Any, str] = {
     convert: "to cuda item tolist numpy stride data_ptr",
 }  # fmt: skip
 ALIASES = {
-    "abs": "absolute", "absolute": "absolute", "multiply": "mul", "subtract": "sub", "divide": "div", "negative": "neg",
+    "abs": "absolute", "absolute": "absolute", "multiply": "mul", "subtract": "sub",
+    "divide": "div", "negative": "neg",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
     "arctanh": "atanh", "arctan2": "atan2", "clip": "clamp", "swapaxes": "transpose",
     "swapdims": "transpose", "moveaxis": "movedim", "greater": "gt", "greater_equal": "ge",
@@ -376,8 +377,8 @@ OF_TENSORS = ("atan2_", "logical_and_", "logical_or_", "logical_xor_", "hypot_")
 # in-place methods made of the functions out of place
 OUT_OF_PLACE: dict[Any, str] = {
     elementwise: "frac nan_to_num round float_power",
-    special: "erfc lgamma digamma logit xlogy sinc deg2rad rad2deg ldexp copysign heaviside gcd lcm "
-    "nextafter",
+    special: "erfc lgamma digamma logit xlogy sinc deg2rad rad2deg ldexp copysign heaviside gcd "
+    "lcm nextafter",
     nn: "erf", reduce: "cumsum cumprod", movement: "tril triu",
     linalg: "addmm addmv addr baddbmm",
 }  # fmt: skip
@@ -428,7 +429,8 @@ METHODS: dict[str, Any] = {
     "requires_grad_": requires_grad_, "register_hook": hooks.register_hook,
     "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
     "retain_grad": hooks.retain_grad, "size": size, "add_": inplace.add_, "sub_": inplace.sub_,
-    "div_": inplace.div_, "pow_": inplace.pow_, "polygamma_": polygamma_, "copy_": inplace.copy_, "fill_": inplace.fill_, "zero_": inplace.zero_,
+    "div_": inplace.div_, "pow_": inplace.pow_, "polygamma_": polygamma_, "copy_": inplace.copy_,
+    "fill_": inplace.fill_, "zero_": inplace.zero_,
     "clamp_": inplace.clamp_, "masked_fill_": inplace.masked_fill_,
     "dim": lambda self: self.ndim, "numel": lambda self: self._data.size,
     "nelement": lambda self: self._data.size, "element_size": lambda self: self.itemsize,
@@ -440,7 +442,8 @@ METHODS: dict[str, Any] = {
     "is_inference": lambda self: False, "storage_offset": text.storage_offset,
     "bitwise_left_shift": elementwise.bitwise_left_shift,
     "bitwise_right_shift": elementwise.bitwise_right_shift,
-    "polygamma": lambda self, n: special.polygamma(n, self), "pow": elementwise.power, "conj": elementwise.conj, "type": convert.type_name,
+    "polygamma": lambda self, n: special.polygamma(n, self), "pow": elementwise.power,
+    "conj": elementwise.conj, "type": convert.type_name,
     "type_as": lambda self, other: convert.to(self, other.dtype),
     "float": convert.typed("float32"), "double": convert.typed("float64"),
     "half": convert.typed("float16"), "long": convert.typed("int64"),
@@ -482,7 +485,8 @@ DOCS = {
     "cpu": "The tensor itself: there is no other device.",
     "is_conj": "False: conjugation is done at once.", "is_neg": "False: negation is done at once.",
     "is_inference": "False: there are no inference tensors.",
-    "polygamma": "The derivative of order n of digamma.", "type_as": "In the dtype of another tensor.", "view_as": "`view` in another tensor's shape.",
+    "polygamma": "The derivative of order n of digamma.",
+    "type_as": "In the dtype of another tensor.", "view_as": "`view` in another tensor's shape.",
     "reshape_as": "`reshape` to another tensor's shape.",
     "where": "This tensor where condition holds, other elsewhere.",
 }  # fmt: skip

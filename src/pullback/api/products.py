@@ -47,6 +47,7 @@ def kron(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     return into(out, apply(broadcast_ops.reshape, (wide * fine,), params, "UnsafeViewBackward0"))
 
 
+@arguments.numpy_names
 def cross(input: Any, other: Any, dim: Any = None, *, out: Any = None) -> Tensor:  # noqa: A002
     """The cross product along a dim of size 3 (the first one when not given)."""
     a = arguments.tensor(input, "cross")

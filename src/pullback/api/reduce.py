@@ -16,7 +16,7 @@ from pullback.core.refusal import Refusal, kernel
 from pullback.eager.apply import apply
 from pullback.eager.batched import by_example
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, DimensionError
+from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, DimensionError
 from pullback.ops import broadcast, indexing, movement, reduce
 
 
@@ -27,7 +27,7 @@ def _source(input: Any, function: str, dtype: Any = None) -> Tensor:  # noqa: A0
 
 def converted(x: Tensor, dtype: Any) -> Tensor:
     """x in the dtype of a result; history does not go through integers."""
-    if x._requires_grad and not x._data.dtype.kind in "biu":
+    if x._requires_grad and x._data.dtype.kind not in "biu":
         numpy = dtypes.to_numpy(dtype)
         if numpy.kind in "biu":
             name = arguments.PYTORCH_NAMES[numpy.name]
@@ -35,9 +35,14 @@ def converted(x: Tensor, dtype: Any) -> Tensor:
     return x.to(dtype)
 
 
-def _both(dim: Any, axis: Any, keepdim: Any, keepdims: Any) -> tuple[Any, bool]:
+def _both(
+    function: str, dim: Any, axis: Any, keepdim: Any, keepdims: Any
+) -> tuple[Any, bool]:
     """`dim`/`keepdim` under either of their names."""
-    return (dim if axis is UNSET else axis), bool(keepdim if keepdims is UNSET else keepdims)
+    keep = keepdim if keepdims is UNSET else keepdims
+    if keep is not True and keep is not False:
+        keep = arguments.flag(keep, function, "keepdim")
+    return (dim if axis is UNSET else axis), keep
 
 
 _ALL: dict[int, tuple[int, ...]] = {n: tuple(range(n)) for n in range(65)}
@@ -52,10 +57,10 @@ def sum(  # noqa: A001
     x = input if type(input) is Tensor else arguments.tensor(input, "sum")
     if dtype is not None or x._data.dtype.kind in "biu":
         x = x.to(dtypes.int64) if dtype is None else converted(x, dtype)
-    if dim is None and axis is UNSET:
+    if dim is None and axis is UNSET and keepdim is False and keepdims is UNSET:
         result = apply(broadcast.sum_, (x,), _TOTAL[x._data.ndim], "SumBackward0")
         return result if out is None else into(out, result)
-    dim, keep = _both(dim, axis, keepdim, keepdims)
+    dim, keep = _both("sum", dim, axis, keepdim, keepdims)
     axes = arguments.dims(dim, x._data.ndim)
     return into(out, apply(broadcast.sum_, (x,), {"axis": axes, "keepdims": keep}, "SumBackward1"))
 
@@ -67,12 +72,13 @@ def mean(
     """The mean over `dim`.  Raises RuntimeError for integer tensors (give `dtype`)."""
     x = _source(input, "mean", dtype)
     arguments.differentiable_dtype(x._data.dtype, "mean")
-    dim, keep = _both(dim, axis, keepdim, keepdims)
+    dim, keep = _both("mean", dim, axis, keepdim, keepdims)
     axes = arguments.dims(dim, x._data.ndim)
     name = "MeanBackward0" if dim is None else "MeanBackward1"
     return into(out, apply(reduce.mean, (x,), {"axis": axes, "keepdims": keep}, name))
 
 
+@arguments.numpy_names
 def nansum(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:  # noqa: A002
     """The sum with NaN counted as 0."""
     from pullback.api.elementwise import isnan, masked_fill
@@ -83,7 +89,7 @@ def nansum(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:  # noq
     if present._data.dtype.kind in "biu":
         present = present.to(dtypes.int64)
     axes = arguments.dims(dim, x.ndim)
-    params = {"axis": axes, "keepdims": bool(keepdim)}
+    params = {"axis": axes, "keepdims": arguments.flag(keepdim, "nansum", "keepdim")}
     return apply(broadcast.sum_, (present,), params, "NansumBackward0")
 
 
@@ -95,7 +101,7 @@ def prod(
     x = _source(input, "prod", dtype)
     if dtype is None and x._data.dtype.kind in "biu":
         x = x.to(dtypes.int64)
-    dim, keep = _both(dim, axis, keepdim, keepdims)
+    dim, keep = _both("prod", dim, axis, keepdim, keepdims)
     axes = tuple(range(x.ndim)) if dim is None else (arguments.dim(dim, x.ndim),)
     axes = axes if x.ndim else ()
     name = "ProdBackward0" if dim is None else "ProdBackward1"
@@ -146,7 +152,7 @@ def _extreme(name: str, whole: Any, largest: bool, pairwise: str) -> Any:
         axis: Any = UNSET, keepdims: Any = UNSET,
     ) -> Any:  # fmt: skip
         x = arguments.tensor(input, name)
-        dim, keep = _both(dim, axis, keepdim, keepdims)
+        dim, keep = _both(name, dim, axis, keepdim, keepdims)
         if isinstance(dim, Tensor):
             from pullback.api import elementwise
 
@@ -198,7 +204,7 @@ def _amax(name: str, primitive: Any) -> Any:
         axis: Any = UNSET, keepdims: Any = UNSET,
     ) -> Tensor:  # fmt: skip
         x = arguments.tensor(input, name)
-        dim, keep = _both(dim, axis, keepdim, keepdims)
+        dim, keep = _both(name, dim, axis, keepdim, keepdims)
         axes = arguments.dims(dim, x.ndim)
         refuse_empty(x, name, axes)
         return into(out, apply(primitive, (x,), {"axis": axes, "keepdims": keep}))
@@ -220,14 +226,16 @@ def _arg(name: str, primitive: Any) -> Any:
             refuse_empty(x, name, tuple(range(x.ndim)) if a is None else (a,))
         if not x.ndim:
             return wrap(np.zeros((), np.int64))
-        return apply(primitive, (x,), {"axis": a, "keepdims": bool(keepdim)})
+        keep = arguments.flag(keepdim, name, "keepdim")
+        return apply(primitive, (x,), {"axis": a, "keepdims": keep})
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc}; of all elements when dim is None."
     return function
 
 
-argmax, argmin = _arg("argmax", reduce.argmax), _arg("argmin", reduce.argmin)
+argmax = arguments.numpy_names(_arg("argmax", reduce.argmax))
+argmin = arguments.numpy_names(_arg("argmin", reduce.argmin))
 
 
 # ---------------------------------------------------------------- truth
@@ -241,16 +249,19 @@ def _truth(name: str, primitive: Any) -> Any:
     ) -> Tensor:
         x = arguments.tensor(input, name)
         axes = arguments.dims(dim, x.ndim)
-        return into(out, apply(primitive, (x,), {"axis": axes, "keepdims": bool(keepdim)}))
+        keep = arguments.flag(keepdim, name, "keepdim")
+        return into(out, apply(primitive, (x,), {"axis": axes, "keepdims": keep}))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{primitive.doc}, over `dim` or all."
     return function
 
 
-any, all = _truth("any", reduce.any_), _truth("all", reduce.all_)  # noqa: A001
+any = arguments.numpy_names(_truth("any", reduce.any_))  # noqa: A001
+all = arguments.numpy_names(_truth("all", reduce.all_))  # noqa: A001
 
 
+@arguments.numpy_names
 def count_nonzero(input: Any, dim: Any = None) -> Tensor:  # noqa: A002
     """How many elements are not 0."""
     x = arguments.tensor(input, "count_nonzero")
@@ -258,11 +269,19 @@ def count_nonzero(input: Any, dim: Any = None) -> Tensor:  # noqa: A002
 
 
 # ---------------------------------------------------------------- logsumexp, variance, norms
+@arguments.numpy_names
 def logsumexp(input: Any, dim: Any, keepdim: bool = False, *, out: Any = None) -> Tensor:  # noqa: A002
     """log(sum(exp(input))) over `dim`, without overflow."""
     x = arguments.tensor(input, "logsumexp")
+    if dim is None:
+        raise ArgumentTypeError(
+            with_site(
+                "logsumexp(): argument 'dim' (position 2) must be tuple of ints, not NoneType"
+            )
+        )
     axes = arguments.dims(dim, x.ndim)
-    return into(out, apply(reduce.logsumexp, (x,), {"axis": axes, "keepdims": bool(keepdim)}))
+    keep = arguments.flag(keepdim, "logsumexp", "keepdim")
+    return into(out, apply(reduce.logsumexp, (x,), {"axis": axes, "keepdims": keep}))
 
 
 def _spread(
@@ -282,7 +301,8 @@ def _spread(
     if correction is UNSET or correction is None:
         correction = 1 if unbiased is UNSET or unbiased else 0
     axes = arguments.dims(dim, x.ndim)
-    params = {"axis": axes, "keepdims": bool(keepdim), "correction": correction}
+    keep = arguments.flag(keepdim, name, "keepdim")
+    params = {"axis": axes, "keepdims": keep, "correction": correction}
     return apply(primitive, (x,), params, node)
 
 
@@ -291,7 +311,7 @@ def var(
     correction: Any = UNSET, out: Any = None, axis: Any = UNSET, keepdims: Any = UNSET,
 ) -> Tensor:  # fmt: skip
     """The variance over `dim`, divided by n - correction (1 unless given)."""
-    dim, keep = _both(dim, axis, keepdim, keepdims)
+    dim, keep = _both("var", dim, axis, keepdim, keepdims)
     return into(out, _spread("var", reduce.var, input, dim, unbiased, correction, keep))
 
 
@@ -300,7 +320,7 @@ def std(
     correction: Any = UNSET, out: Any = None, axis: Any = UNSET, keepdims: Any = UNSET,
 ) -> Tensor:  # fmt: skip
     """The standard deviation over `dim`: the root of `var`."""
-    dim, keep = _both(dim, axis, keepdim, keepdims)
+    dim, keep = _both("std", dim, axis, keepdim, keepdims)
     return into(out, _spread("std", reduce.std, input, dim, unbiased, correction, keep))
 
 
@@ -330,6 +350,7 @@ def std_mean(
     return _with_mean("std_mean", reduce.std, input, dim, unbiased, correction, keepdim)
 
 
+@arguments.numpy_names
 def norm(
     input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None,  # noqa: A002
     dtype: Any = None,
@@ -341,9 +362,11 @@ def norm(
 def norm_of(x: Tensor, p: Any, dim: Any, keepdim: Any, node: str | None = None) -> Tensor:
     """The p-norm of the elements over `dim`."""
     arguments.differentiable_dtype(x._data.dtype, "linalg.vector_norm")
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise ArgumentRuntimeError(with_site(f"linalg.matrix_norm: Order {p} not supported."))
     order = 2.0 if p in ("fro", None) else float(p)
     axes = arguments.dims(dim, x.ndim)
-    params = {"p": order, "axis": axes, "keepdims": bool(keepdim)}
+    params = {"p": order, "axis": axes, "keepdims": arguments.flag(keepdim, "norm", "keepdim")}
     return apply(reduce.norm, (x,), params, node)
 
 
@@ -361,9 +384,11 @@ def _running(name: str, primitive: Any) -> Any:
     return function
 
 
-cumsum, cumprod = _running("cumsum", reduce.cumsum), _running("cumprod", reduce.cumprod)
+cumsum = arguments.numpy_names(_running("cumsum", reduce.cumsum))
+cumprod = arguments.numpy_names(_running("cumprod", reduce.cumprod))
 
 
+@arguments.numpy_names
 def logcumsumexp(input: Any, dim: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """Running log(sum(exp(input))) along dim, without overflow."""
     x = arguments.tensor(input, "logcumsumexp")
@@ -398,16 +423,19 @@ def _running_extreme(name: str, largest: bool) -> Any:
     return function
 
 
-cummax, cummin = _running_extreme("cummax", True), _running_extreme("cummin", False)
+cummax = arguments.numpy_names(_running_extreme("cummax", True))
+cummin = arguments.numpy_names(_running_extreme("cummin", False))
 
 
 # ---------------------------------------------------------------- sorting
+@arguments.numpy_names
 def sort(
     input: Any, dim: int = -1, descending: bool = False, stable: Any = UNSET,  # noqa: A002
 ) -> Any:  # fmt: skip
     """Values in order along `dim`, and the indices they came from: stable in any case."""
     x = arguments.tensor(input, "sort")
     a = arguments.dim(dim, x.ndim)
+    descending = arguments.flag(descending, "sort", "descending")
     arguments.refuse(x, Refusal("c", "Sort does not support complex dtypes on CPU"))
     node = f"SortBackward{int(stable is not UNSET)}"
     if not x.ndim:
@@ -435,6 +463,7 @@ def middle(data: Any, axis: int) -> Any:
     return index
 
 
+@arguments.numpy_names
 def argsort(
     input: Any, dim: int = -1, descending: bool = False, stable: bool = False,  # noqa: A002
 ) -> Tensor:  # fmt: skip
@@ -453,10 +482,13 @@ def of_scalar(name: str, x: Tensor, node: str) -> Any:
     return RETURN_TYPES[name](value, wrap(np.zeros((), np.int64)))
 
 
+@arguments.numpy_names
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
     """The k largest (or smallest) elements along `dim`, in order, and their indices."""
     x = arguments.tensor(input, "topk")
     a = arguments.dim(dim, x.ndim)
+    k = arguments.integer(k, "topk", "k")
+    largest = arguments.flag(largest, "topk", "largest")
     arguments.refuse(x, Refusal("b", "topk does not support bool dtypes on CPU"),
                      Refusal("c", "topk does not support complex dtypes on CPU"))  # fmt: skip
     if not 0 <= k <= (x.shape[a] if x.ndim else 1):
@@ -471,6 +503,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
     return RETURN_TYPES["topk"](values, index)
 
 
+@arguments.numpy_names
 def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
     """The middle element (of two the lower; ties share gradients); along `dim`, and its index."""
     x = arguments.tensor(input, "median")
@@ -482,6 +515,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
     if not x.ndim:
         return of_scalar("median", x, "MedianBackward1")
     positions = by_example(x, middle, a)
+    keepdim = arguments.flag(keepdim, "median", "keepdim")
     values = apply(indexing.pick, (x, positions), {"axis": a, "keepdims": keepdim},
                    "MedianBackward1")  # fmt: skip
     if keepdim:

@@ -13,7 +13,11 @@ from pullback.core.callsite import with_site
 from pullback.core.refusal import kernel
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, DimensionError, UnsupportedError
+from pullback.errors import (
+    ArgumentRuntimeError,
+    ArgumentTypeError,
+    DimensionError,
+)
 from pullback.ops import elementwise as elementwise_ops
 from pullback.ops import indexing as indexing_ops
 from pullback.ops import movement as ops
@@ -38,6 +42,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor:  # noqa:
     return apply(special.windows, (x,), {"axis": a, "size": size, "step": step})
 
 
+@arguments.numpy_names
 def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:  # noqa: A002
     """`length` slices from `start` along dim (a view).
 
@@ -171,6 +176,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:  # noqa: A002
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
+@arguments.numpy_names
 def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True  # noqa: A002
 ) -> Tensor:
@@ -179,6 +185,13 @@ def scatter_reduce(
     `include_self=False` leaves the elements of input out where something is written.
     """
     x, s = arguments.tensor(input, "scatter_reduce"), arguments.tensor(src, "scatter_reduce", "src")
+    if not isinstance(reduce, str):
+        raise ArgumentTypeError(
+            with_site(
+                "scatter_reduce(): argument 'reduce' (position 5) must be str, not "
+                f"{arguments.kind(reduce)}"
+            )
+        )
     if reduce not in REDUCTIONS:
         raise ArgumentRuntimeError(
             with_site(
@@ -217,6 +230,7 @@ def reduced_into(
     return apply(scattering.scatter_extreme, (x, index, src, own), params, node)
 
 
+@arguments.numpy_names
 def index_reduce(
     input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True  # noqa: A002
 ) -> Tensor:

@@ -31,16 +31,19 @@ into = elementwise.into
 
 def _chosen(name: str, x: Tensor, places: Tensor, axis: int, keepdim: bool, node: str) -> Any:
     """Values and indices of one element per slice."""
-    values = apply(indexing_ops.pick, (x, places), {"axis": axis, "keepdims": bool(keepdim)}, node)
+    keep = arguments.flag(keepdim, name, "keepdim")
+    values = apply(indexing_ops.pick, (x, places), {"axis": axis, "keepdims": keep}, node)
     if keepdim and x.ndim:
         places = unsqueeze(places, axis)
     return reduce.RETURN_TYPES[name](values, places)
 
 
+@arguments.numpy_names
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
     """The k-th smallest element along `dim` (k counts from 1), and its index."""
     x = arguments.tensor(input, "kthvalue")
     a = arguments.dim(dim, x.ndim)
+    k = arguments.integer(k, "kthvalue", "k")
     n = x.shape[a] if x.ndim else 1
     if not n:
         raise DimensionError(
@@ -59,6 +62,7 @@ def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:  
     return _chosen("kthvalue", x, places, a, keepdim, "KthvalueBackward0")
 
 
+@arguments.numpy_names
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
     """The most frequent value along `dim` (the smallest of several), and its last index."""
     x = arguments.tensor(input, "mode")
@@ -86,6 +90,7 @@ def _most_frequent(data: Any, axis: int) -> Any:
     return found
 
 
+@arguments.numpy_names
 def nanmean(
     input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None  # noqa: A002
 ) -> Tensor:
@@ -105,6 +110,7 @@ def nanmean(
     return into(out, total / reduce.sum(elementwise.logical_not(missing), dim, keepdim))
 
 
+@arguments.numpy_names
 def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
     """The median of the elements that are not NaN; along `dim`, with its index."""
     x = arguments.tensor(input, "nanmedian")
@@ -161,7 +167,8 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:  # no
             raise DimensionError(
                 with_site(f"aminmax: Expected reduction dim {dims} to have non-zero size.")
             )
-    params = {"axis": arguments.dims(dims, x.ndim), "keepdims": bool(keepdim)}
+    keep = arguments.flag(keepdim, "aminmax", "keepdim")
+    params = {"axis": arguments.dims(dims, x.ndim), "keepdims": keep}
     both = (reduce_ops.amin, reduce_ops.amax)
     return _Extremes(apply(p, (x,), params, "AminmaxBackward0") for p in both)
 
@@ -182,12 +189,16 @@ def unique(
     Optionally where each went and how often it came.  NaNs are all distinct.
     """
     x = arguments.tensor(input, "unique")
+    for value, which in ((sorted, "sorted"), (return_inverse, "return_inverse"),
+                         (return_counts, "return_counts")):  # fmt: skip
+        arguments.flag(value, "_unique2", which)
     data = concrete(x, "unique")
     if dim is None:
         arguments.refuse(x, kernel("c", "unique"))
         axis, node, function = None, "Unique2Backward0", "_unique2"
     else:
-        axis, node, function = _axis_of_slices(x, dim, "unique_dim"), "UniqueDimBackward0", "unique_dim"
+        node, function = "UniqueDimBackward0", "unique_dim"
+        axis = _axis_of_slices(x, dim, function)
     values, inverse, counts = np.unique(
         data, return_inverse=True, return_counts=True, axis=axis, equal_nan=False
     )
@@ -250,6 +261,9 @@ def _quantile(
         raise ArgumentRuntimeError(
             with_site(f"{name}() input tensor must be either float or double dtype")
         )
+    if not isinstance(q, (Tensor, int, float)):
+        raise elementwise.invalid_combination(name, x, q)
+    keepdim = arguments.flag(keepdim, name, "keepdim")
     at = q._data if isinstance(q, Tensor) else np.asarray(q, x._data.dtype)
     if isinstance(q, Tensor) and q.requires_grad:
         raise UnsupportedError(
@@ -316,6 +330,7 @@ def _gathered(ordered: Tensor, places: Any) -> Tensor:
         "axis": ordered.ndim - 1})  # fmt: skip
 
 
+@arguments.numpy_names
 def quantile(
     input: Any, q: Any, dim: Any = None, keepdim: bool = False, *,  # noqa: A002
     interpolation: str = "linear", out: Any = None,
@@ -324,6 +339,7 @@ def quantile(
     return into(out, _quantile("quantile", input, q, dim, keepdim, interpolation, False))
 
 
+@arguments.numpy_names
 def nanquantile(
     input: Any, q: Any, dim: Any = None, keepdim: bool = False, *,  # noqa: A002
     interpolation: str = "linear", out: Any = None,
@@ -333,6 +349,7 @@ def nanquantile(
 
 
 # ---------------------------------------------------------------- differences, covariance
+@arguments.numpy_names
 def diff(
     input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None,  # noqa: A002
 ) -> Tensor:  # fmt: skip
@@ -342,6 +359,7 @@ def diff(
         raise ArgumentRuntimeError(
             with_site("diff expects input to be at least one-dimensional")
         )
+    n = arguments.integer(n, "diff", "n")
     if n < 0:
         raise ArgumentRuntimeError(with_site(f"order must be non-negative but got {n}"))
     a = arguments.dim(dim, x.ndim)

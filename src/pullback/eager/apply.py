@@ -641,8 +641,8 @@ def unary(primitive: Primitive, name: str | None = None, into: Any = None) -> An
     forward = primitive.forward
     plan = fast_plan(primitive, 1, name, 1)
 
-    def general(x: Any, *, out: Any = None) -> Any:
-        result = apply(primitive, (as_tensor_argument(primitive, x),), EMPTY, name)
+    def general(input: Any, *, out: Any = None) -> Any:  # noqa: A002
+        result = apply(primitive, (as_tensor_argument(primitive, input),), EMPTY, name)
         return result if out is None else into(out, result)
 
     if plan is None or not primitive.differentiable:
