@@ -40,7 +40,9 @@ def dot(input: Any, tensor: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """The inner product of two vectors of one length and dtype (not conjugated)."""
     a = input if type(input) is Tensor else arguments.tensor(input, "dot")
     b = tensor if type(tensor) is Tensor else arguments.tensor(tensor, "dot", "tensor")
-    _vectors(a, b)
+    x, y = a._data, b._data
+    if x.ndim != 1 or y.ndim != 1 or x.dtype is not y.dtype:
+        _vectors(a, b)
     result = _dot(a, b)
     return result if out is None else into(out, result)
 

@@ -312,12 +312,13 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 # ---------------------------------------------------------------- tables
 FUNCTIONS: dict[Any, str] = {
     elementwise: (
-        "add sub mul div true_divide floor_divide fmod remainder atan2 maximum minimum fmax fmin "
-        "eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and "
-        "bitwise_or bitwise_xor bitwise_not neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan "
-        "sinh cosh tanh asinh acosh atanh sigmoid reciprocal sign sgn angle floor ceil trunc isnan "
-        "isinf isfinite relu positive frac round square clamp nan_to_num lerp addcmul addcdiv "
-        "masked_fill isclose allclose equal logaddexp hypot float_power"
+        "add sub mul div true_divide floor_divide fmod remainder atan2 maximum minimum fmax "
+        "fmin eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and "
+        "bitwise_or bitwise_xor bitwise_not neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt "
+        "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid reciprocal sign "
+        "sgn angle floor ceil trunc isnan isinf isfinite relu positive frac round square clamp "
+        "nan_to_num lerp addcmul addcdiv masked_fill isclose allclose equal logaddexp hypot "
+        "float_power"
     ),
     reduce: (
         "sum mean nansum prod max min amax amin argmax argmin any all count_nonzero logsumexp var "
