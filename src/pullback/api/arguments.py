@@ -23,11 +23,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 UNSET: Any = object()  # "not given", where None means something
 
 
+# where most functions have the arguments of these names; `addmm` and its like have an input first
+_POSITIONS = {
+    "input": 1, "x1": 1, "abs": 1, "real": 1, "condition": 1, "other": 2, "mat2": 2, "x2": 2,
+    "angle": 2, "imag": 2, "values": 2, "vec": 2, "vec2": 2, "end": 2, "mask": 2, "tensor": 2,
+}  # fmt: skip
+
+
 def tensor(value: Any, function: str, argument: str = "input") -> Tensor:
     """`value`, which must be a Tensor: PyTorch's TypeError otherwise."""
     if isinstance(value, Tensor):
         return value
-    place = {"input": " (position 1)", "other": " (position 2)"}.get(argument, "")
+    position = _POSITIONS.get(argument)
+    place = f" (position {position + (function == 'addmm' and position > 1)})" if position else ""
     raise ArgumentTypeError(
         with_site(
             f"{function}(): argument '{argument}'{place} must be Tensor, not {kind(value)}"
@@ -220,14 +228,25 @@ def dtype(value: Any, default: Any = None, function: str = "") -> Any:
     return default if value is None else dtypes.to_numpy(value, "dtype", function)
 
 
+_ONLY_FLOATING = {
+    "mean": "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+    "complex dtype. Got: {}",
+    "mean dtype": "mean(): could not infer output dtype. Optional dtype must be either a floating "
+    "point or complex dtype. Got: {}",
+    "var": "std and var only support floating point and complex dtypes. Got: {}",
+    "var_mean": "var_mean only support floating point and complex dtypes. Got: {}",
+    "std_mean": "std_mean only support floating point and complex dtypes. Got: {}",
+    "norm": "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+    "dist": "norm(): input dtype should be either floating point or complex. Got {} instead.",
+}  # fmt: skip
+_ONLY_FLOATING["std"] = _ONLY_FLOATING["var"]
+
+
 def differentiable_dtype(numpy: Any, function: str) -> None:
     """mean and its like refuse integers, as in PyTorch."""
     if numpy.kind not in "fc":
+        said = _ONLY_FLOATING[function].format(PYTORCH_NAMES[numpy.name])
         raise DtypeError(
-            with_site(
-                f"{function}(): could not infer output dtype. Input dtype must be either a "
-                f"floating point or complex dtype. Got: {PYTORCH_NAMES[numpy.name]}; convert the "
-                "tensor first, for instance with .float()"
-            )
+            with_site(f"{said}; convert the tensor first, for instance with .float()")
         )
 

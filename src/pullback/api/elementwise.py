@@ -72,9 +72,11 @@ def scaled(function: str, other: Any, alpha: Any, input: Any) -> Any:  # noqa: A
     first = arguments.operand(input, function, "input")
     kind = result_type(first, other).numpy.kind
     said = None
+    if function != "add" and (is_bool(first) or is_bool(other)):
+        return other  # the subtraction is refused
     if isinstance(alpha, bool) and kind != "b":
         said = "Boolean alpha only supported for Boolean results."
-    elif isinstance(alpha, float) and kind in "biu":
+    elif not isinstance(alpha, int) and kind in "biu":
         said = "For integral input tensors, argument alpha must not be a floating point number."
     elif type(alpha) is COMPLEX and kind != "c":
         said = "For non-complex input tensors, argument alpha must not be a complex number."
@@ -259,6 +261,8 @@ def can_cast(from_: Any, to: Any) -> bool:
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # noqa: A002
     """other - alpha * input."""
+    if not isinstance(input, Tensor):
+        raise invalid_combination("rsub", input, other)
     x = arguments.tensor(input, "rsub")
     y = arguments.operand(other, "rsub")
     node = f"RsubBackward{int(not isinstance(y, Tensor))}"
@@ -430,7 +434,9 @@ def c_name(x: Tensor) -> str:
 
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:  # noqa: A002
     """input where condition holds, other elsewhere; `where(condition)` gives the indices."""
-    c = arguments.tensor(condition, "where", "condition")
+    if not isinstance(condition, Tensor):
+        raise invalid_combination("where", condition, input, other)
+    c = condition
     if input is None and other is None:
         return tuple(wrap(i) for i in np.nonzero(c._data))
     if c._data.dtype.kind not in "bu":
@@ -504,9 +510,8 @@ def nan_to_num(
     info = np.finfo(x._data.dtype)
     high = float(info.max) if posinf is None else posinf
     low = float(info.min) if neginf is None else neginf
-    plain = x.detach()
-    filled = where(isnan(plain), 0.0 if nan is None else nan, where(plain > 0, high, low))
-    return apply(ops.where, (isfinite(plain), x, filled.to(x.dtype)), {}, "NanToNumBackward0")
+    params = {"nan": 0.0 if nan is None else nan, "posinf": high, "neginf": low}
+    return apply(ops.nan_to_num, (x,), params)
 
 
 def _complex_nan_to_num(x: Tensor, *filling: Any) -> Tensor:
@@ -598,7 +603,10 @@ def isclose(
     a, b = arguments.tensor(input, "isclose"), arguments.tensor(other, "isclose", "other")
     if a._data.dtype != b._data.dtype:
         raise ArgumentRuntimeError(
-            with_site(f"{a.dtype} did not match {b.dtype}: isclose needs one dtype")
+            with_site(
+                f"{arguments.PYTORCH_NAMES[a._data.dtype.name]} did not match "
+                f"{arguments.PYTORCH_NAMES[b._data.dtype.name]}: isclose needs one dtype"
+            )
         )
     if type(a._data) is not np.ndarray or type(b._data) is not np.ndarray:  # inside a transform
         close: Tensor = ((a - b).abs() <= atol + rtol * b.abs()) & b.isfinite() | (a == b)
@@ -610,7 +618,8 @@ def allclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False,  # noqa: A002
 ) -> bool:  # fmt: skip
     """Whether `isclose` holds for every element."""
-    return bool(isclose(input, other, rtol, atol, equal_nan).all())
+    a, b = arguments.tensor(input, "allclose"), arguments.tensor(other, "allclose", "other")
+    return bool(isclose(a, b, rtol, atol, equal_nan).all())
 
 
 def equal(input: Any, other: Any) -> bool:  # noqa: A002

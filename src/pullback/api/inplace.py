@@ -85,7 +85,7 @@ def fill_(x: Tensor, value: Any) -> Tensor:
         return copy_(x, value)
     with np.errstate(all="ignore"):
         filled = wrap(np.asarray(value).astype(x._data.dtype))
-    return apply_inplace(copy_primitive, (x, filled), {}, "FillBackward0")
+    return apply_inplace(copy_primitive, (x, filled), {}, "FillBackward2")
 
 
 def zero_(x: Tensor) -> Tensor:

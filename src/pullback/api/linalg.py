@@ -27,6 +27,14 @@ _dot, _mm = binary(linalg.dot), binary(linalg.matmul, "MmBackward0")
 
 def _same_dtype(function: str, a: Tensor, b: Tensor) -> None:
     """Products refuse mixed dtypes, as in PyTorch."""
+    if function == "addmv" and a._data.dtype != b._data.dtype:
+        names = [arguments.PYTORCH_NAMES[v._data.dtype.name] for v in (b, a, b)]
+        raise DtypeError(
+            with_site(
+                "addmv input tensors must have the same dtype, but got {}, {}, and {}; convert one "
+                "with .to()".format(*names)
+            )
+        )
     if a._data.dtype is not b._data.dtype and a._data.dtype != b._data.dtype:
         raise DtypeError(
             with_site(
@@ -83,7 +91,7 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Tensor:  # noqa: A002
                 f"vector + matrix @ vector expected, got {b.ndim}, {a.ndim}, {b.ndim}"
             )
         )
-    _same_dtype("mv", a, b)
+    _same_dtype("addmv", a, b)
     if a.shape[1] != b.shape[0]:
         raise ShapeError(
             with_site(
@@ -109,7 +117,10 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """(b, n, k) @ (b, k, m) -> (b, n, m)."""
     a, b = arguments.tensor(input, "bmm"), arguments.tensor(mat2, "bmm", "mat2")
     if a.ndim != 3 or b.ndim != 3:
-        raise ShapeError(with_site(f"batch1 must be a 3D tensor, got {a.ndim}D and {b.ndim}D"))
+        which = 1 if a.ndim != 3 else 2
+        raise ShapeError(
+            with_site(f"batch{which} must be a 3D tensor, got {a.ndim}D and {b.ndim}D")
+        )
     if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         raise ShapeError(
             with_site(
@@ -118,7 +129,11 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:  # noqa: A002
             )
         )
     arguments.refuse(a, kernel("b", "bmm"))
-    _same_dtype("bmm", a, b)
+    if a._data.dtype != b._data.dtype:
+        first, second = (arguments.PYTORCH_NAMES[v._data.dtype.name] for v in (a, b))
+        raise DtypeError(
+            with_site(f"expected scalar type {first} but found {second}: convert one with .to()")
+        )
     return into(out, apply(linalg.matmul, (a, b), _NONE, "BmmBackward0"))
 
 
@@ -245,11 +260,13 @@ def trace(input: Any) -> Tensor:  # noqa: A002
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
     """Sums of products over pairs of dims: a number of trailing/leading dims, or two lists."""
     x, y = arguments.tensor(a, "tensordot", "a"), arguments.tensor(b, "tensordot", "b")
+    if x._data.dtype != y._data.dtype:
+        raise DtypeError(with_site("both inputs should have same dtype: convert one with .to()"))
     if isinstance(dims, int):
         if dims < 0 or dims > min(x.ndim, y.ndim):
             raise ArgumentRuntimeError(
-                with_site(f"tensordot expects dims >= 0 and dims < ndim_a or ndim_b, but got "
-                          f"dims={dims}")
+                with_site(f"tensordot expects dims {'>= 0' if dims < 0 else '< ndim_a or ndim_b'}, "
+                          f"but got dims={dims}")
             )  # fmt: skip
         left = list(range(x.ndim - dims, x.ndim))
         right = list(range(dims))
@@ -274,6 +291,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
             )
     keep_x = [i for i in range(x.ndim) if i not in left]
     keep_y = [j for j in range(y.ndim) if j not in right]
+    if not keep_x and not keep_y:
+        arguments.refuse(x, kernel("b", "dot"))
     inner = math.prod(x.shape[i] for i in left)
     rows = apply(movement.permute, (x,), {"perm": (*keep_x, *left)})
     columns = apply(movement.permute, (y,), {"perm": (*right, *keep_y)})
@@ -299,6 +318,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     tensors = arguments.tensor_list(tuple(operands), "einsum", "operands")
+    if len(tensors) > 1:
+        arguments.refuse(tensors[0], kernel("b", "bmm"))
     terms, result = _parse(equation, tensors)
     canonical, xs = [], []
     used = [set(t) for t in terms]

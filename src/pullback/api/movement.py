@@ -463,11 +463,11 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Tensor:  # noqa: A002
             )
         )
     turns = k % 4
-    if turns == 1:
-        return transpose(flip(x, b), a, b).clone()
     if turns == 2:
-        return flip(x, a, b)
-    return transpose(flip(x, a), a, b).clone() if turns else x.clone()
+        turned = flip(x, a, b)
+    else:
+        turned = transpose(flip(x, b if turns == 1 else a), a, b) if turns else x
+    return apply(ops.clone, (turned,), {}, "Rot90Backward0")
 
 
 def ravel(input: Any) -> Tensor:  # noqa: A002
@@ -548,7 +548,7 @@ def repeat_counts(repeats: Any, n: int) -> Any:
     counts: Any
     if isinstance(repeats, Tensor):
         counts = repeats._data
-        if counts.dtype.kind not in "iu":
+        if counts.dtype not in (np.int32, np.int64):
             raise UnsupportedError(
                 with_site(
                     "\"repeat_interleave_cpu\" not implemented for "

@@ -100,11 +100,15 @@ def cdist(
                     f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D"
                 )
             )
+    for name, x in (("X1", a), ("X2", b)):
         said = f"cdist only supports floating-point dtypes, {name} got: {{dtype}}"
         arguments.refuse(x, Refusal("biuc", said))
     if a._data.dtype != b._data.dtype:
         raise ArgumentRuntimeError(
-            with_site(f"expected scalar type {a.dtype} but found {b.dtype}")
+            with_site(
+                f"expected scalar type {arguments.PYTORCH_NAMES[a._data.dtype.name]} but found "
+                f"{arguments.PYTORCH_NAMES[b._data.dtype.name]}"
+            )
         )
     if a.shape[-1] != b.shape[-1]:
         raise ArgumentRuntimeError(

@@ -70,6 +70,8 @@ def mean(
     axis: Any = UNSET, keepdims: Any = UNSET,
 ) -> Tensor:  # fmt: skip
     """The mean over `dim`.  Raises RuntimeError for integer tensors (give `dtype`)."""
+    if dtype is not None:
+        arguments.differentiable_dtype(dtypes.to_numpy(dtype, "dtype", "mean"), "mean dtype")
     x = _source(input, "mean", dtype)
     arguments.differentiable_dtype(x._data.dtype, "mean")
     dim, keep = _both("mean", dim, axis, keepdim, keepdims)
@@ -361,7 +363,7 @@ def norm(
 
 def norm_of(x: Tensor, p: Any, dim: Any, keepdim: Any, node: str | None = None) -> Tensor:
     """The p-norm of the elements over `dim`."""
-    arguments.differentiable_dtype(x._data.dtype, "linalg.vector_norm")
+    arguments.differentiable_dtype(x._data.dtype, "norm" if node != "DistBackward0" else "dist")
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise ArgumentRuntimeError(with_site(f"linalg.matrix_norm: Order {p} not supported."))
     order = 2.0 if p in ("fro", None) else float(p)

@@ -430,13 +430,8 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
     """How many elements fall in each of `bins` equal parts of [min, max] (of all when equal)."""
     x = arguments.tensor(input, "histc")
     data = concrete(x, "histc").reshape(-1)
-    if data.dtype.kind != "f":
-        raise UnsupportedError(
-            with_site(
-                "\"histogram_cpu\" not implemented for "
-                f"'{arguments.PYTORCH_NAMES[data.dtype.name]}'"
-            )
-        )
+    arguments.refuse(x, kernel("b", "linspace_cpu"), kernel("iu", "histogram_cpu"),
+                     kernel("c", "aminmax_cpu"))  # fmt: skip
     if bins <= 0:
         raise ArgumentRuntimeError(with_site("bins must be > 0"))
     low, high = float(min), float(max)

@@ -123,7 +123,8 @@ def apply_inplace(
         if isinstance(a, Tensor) and a._requires_grad:
             mask |= 1 << i
     check_writable(target, mask)
-    if name not in ("FillBackward0", "ZeroBackward0"):  # one value everywhere is well defined
+    # one value everywhere is well defined
+    if name not in ("FillBackward0", "FillBackward2", "ZeroBackward0"):
         check_no_overlap(target)
     special = any(
         type(p) is not np.ndarray for p, a in zip(payloads, args, strict=True)

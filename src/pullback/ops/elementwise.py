@@ -694,3 +694,15 @@ isinf = elementwise("isinf", np.isinf, promotion=None,
                     emit=lambda ir, x: ir.isinf(x), doc="is infinite")  # fmt: skip
 isfinite = elementwise("isfinite", np.isfinite, promotion=None,
                        emit=lambda ir, x: ir.isfinite(x), doc="is finite")  # fmt: skip
+
+
+def _nan_to_num(x: Any, *, nan: float, posinf: float, neginf: float) -> Any:
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+nan_to_num = elementwise(
+    "nan_to_num", _nan_to_num, promotion=None,
+    vjp=dict(x=lambda g, x: where(isfinite(x), g, 0)),
+    jvp=dict(x=lambda t, x: where(isfinite(x), t, 0)),
+    node_name="NanToNumBackward0", doc="x with NaN and infinities replaced",
+)  # fmt: skip

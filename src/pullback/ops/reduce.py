@@ -125,7 +125,7 @@ def _among(x: Any, o: Any, axis: Axes) -> tuple[Any, Any]:
 def _shared_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
     shape = shape_of(x)
     ones, number = _among(x, restore(out, shape, axis, keepdims), axis)
-    return ones * (restore(g, shape, axis, keepdims) / number)
+    return where(ones == 1, restore(g, shape, axis, keepdims) / number, 0)  # g may be NaN
 
 
 def _shared_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
