@@ -372,6 +372,13 @@ for how in ("mean", "amax", "amin", "prod"):
          (real(S23), real(S23)), *(ZEROS if how == "prod" else ()))  # fmt: skip
 case("index_fill twice", lambda T, a, b: a.index_fill(1, T.tensor([2, 0, 2]), b) ** 2,
      (real(S23), real(S0)))  # fmt: skip
+case("logcumsumexp", lambda T, a: T.logcumsumexp(a, -1), (real(S23),), (real(S0),), (turned(S23),))
+case("cummax", lambda T, a: T.cummax(a, 0)[0] ** 2, (real(S23),), (real(S0),))
+case("cummin", lambda T, a: T.cummin(a, -1)[0] ** 2, (real(S23),))
+case("fmax", lambda T, a, b: T.fmax(a, b) ** 2, (real(S23), real(S3)))
+case("fmin", lambda T, a, b: T.fmin(a, b) ** 2, (real(S23), real(S3)))
+case("nextafter", lambda T, a, b: T.nextafter(a, b) ** 2, (real(S23), real(S3)))
+case("logaddexp complex", lambda T, a, b: T.logaddexp(a, b), (cplx(S23), cplx(S3)))
 case("squeeze_", lambda T, a: (a * 2).squeeze_() ** 2, (real((1, 3, 1)),))
 case("unsqueeze_ t_", lambda T, a: (a * 2).t_().unsqueeze_(0) ** 2, (real(S23),))
 

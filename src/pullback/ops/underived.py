@@ -9,12 +9,12 @@ from pullback.errors import ArgumentRuntimeError, UnsupportedError
 from pullback.ops.kinds import general
 
 
-def refusing(words: str) -> Any:
+def refusing(words: str, error: type[Exception] | None = None) -> Any:
     """A rule that raises what PyTorch does: RuntimeError for one of its C++ operations."""
-    error = ArgumentRuntimeError if "aten::" in words else UnsupportedError
+    raised = error or (ArgumentRuntimeError if "aten::" in words else UnsupportedError)
 
     def rule(g: Any) -> Any:
-        raise error(with_site(words))
+        raise raised(with_site(words))
 
     return rule
 
@@ -23,7 +23,8 @@ def no_forward(function: str) -> Any:
     """The rule of a function that has no forward derivative either."""
     return refusing(
         f"Trying to use forward AD with {function} that does not support it because it has not "
-        "been implemented yet."
+        "been implemented yet.",
+        UnsupportedError,
     )
 
 
