@@ -1,7 +1,8 @@
-"""The README shows only what runs."""
+"""The README and the docs show only what runs."""
 
 from __future__ import annotations
 
+import doctest
 import pathlib
 import re
 
@@ -31,3 +32,10 @@ def test_numbers_of_cases_are_current() -> None:
 
     for name in ("README.md", "README.zh-CN.md"):
         assert str(len(CASES)) in (ROOT / name).read_text()
+
+
+def test_examples_beyond_pytorch() -> None:
+    pytest.importorskip("scipy")
+    found = doctest.testfile(str(ROOT / "docs" / "beyond-pytorch.md"), module_relative=False)
+    assert found.attempted > 15
+    assert not found.failed

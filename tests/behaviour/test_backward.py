@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 import pullback as torch
@@ -239,3 +241,19 @@ def test_grad_assignment_is_checked() -> None:
     assert x.grad.tolist() == [1.0, 1.0]
     del x.grad
     assert x.grad is None
+
+
+def test_the_first_gradient_is_taken_over_without_a_copy() -> None:
+    """What a rule made and nobody else holds becomes `.grad` itself: one array, not two."""
+    x = torch.ones(1000, 1000, requires_grad=True)
+    size = x.numel() * 4
+    y = torch.exp(x)
+    seed = torch.ones(1000, 1000)
+    tracemalloc.start()
+    try:
+        y.backward(seed)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert x.grad is not None
+    assert size <= peak < 1.5 * size

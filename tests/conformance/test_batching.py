@@ -156,7 +156,7 @@ def derived(p: Primitive) -> list[Sample]:
             shapes += [((2, 3), (3,)), ((), (2, 3)), ((2, 1), (1, 3))]
         return [(tuple(values(*s) for s in given), params) for given in shapes]
     if p.batch == "reduction":
-        known: dict[str, Any] = {"p": 3.0, "correction": 1, "skip": False}
+        known: dict[str, Any] = {"p": 3.0, "correction": 1}
         more = {k: known[k] for k in p.params if k in known}
         x = real(2, 3) if p.name not in ("any", "all") else real(2, 3) > 0.5
         axes: tuple[tuple[int, ...], ...] = ((0,), (1,), (0, 1))

@@ -20,8 +20,13 @@ DTYPES = ["float32", "float64"]
 PARAMS: dict[str, list[tuple[tuple[str, Any], ...]]] = {
     "round": [(("decimals", d),) for d in (0, 2, -1)],
     "clamp": [(("min", a), ("max", b)) for a, b in ((-1.0, 2), (None, 0.5), (0.0, None), (2, 1))],
+    "elu": [
+        (("alpha", a), ("scale", s), ("rate", r)) for a, s, r in ((1.0, 1.0, 1.0), (1.7, 1.1, 0.5))
+    ],
+    "huber": [(("delta", d),) for d in (1.0, 0.3)],
 }
-LOWERED = sorted(n for n, p in REGISTRY.items() if p.lower is not None and n != "where")
+SELECT = ("where", "gated")
+LOWERED = sorted(n for n, p in REGISTRY.items() if p.lower is not None and n not in SELECT)
 CASES = [(n, p) for n in LOWERED for p in PARAMS.get(n, [()])]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1.5, 2.5, -2.5, math.pi, 1e-3,
            np.inf, -np.inf, np.nan, 1e-30, -1e-30, 1e30, -1e30, 88.72, 88.73, 89.5, -87.4, -103.9,
@@ -136,11 +141,12 @@ def test_huge_angles_are_left_to_numpy(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_conditions_select(dtype: str) -> None:
+@pytest.mark.parametrize("select", SELECT)
+def test_conditions_select(select: str, dtype: str) -> None:
     x = samples(dtype, 1000)
     y = np.random.default_rng(2).permutation(x)
     for name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        program = (Instruction(name, (0, 1)), Instruction("where", (2, 0, -1.0)))
+        program = (Instruction(name, (0, 1)), Instruction(select, (2, 0, -1.0)))
         got = FusedLoop(2, program, (3,), dtype)(x, y)[0]
         want = np.where(REGISTRY[name].forward(x, y), x, np.array(-1, dtype))
         assert ((got == want) | (np.isnan(got) & np.isnan(want))).all()
@@ -168,13 +174,13 @@ def test_a_condition_beside_a_number_counts_as_0_or_1() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name, params", CASES + [("where", ())])
+@pytest.mark.parametrize("name, params", CASES + [(n, ()) for n in SELECT])
 def test_each_lowering_is_vectorised(name: str, params: tuple, dtype: str) -> None:
     """No call is left, and the loop has instructions on vectors of the loop's type."""
     n = len(REGISTRY[name].inputs)
     program: tuple[Instruction, ...] = (Instruction(name, tuple(range(n)), params),)
-    if name == "where":
-        program = (Instruction("gt", (0, 0.0)), Instruction("where", (3, 1, 2)))
+    if name in SELECT:
+        program = (Instruction("gt", (0, 0.0)), Instruction(name, (3, 1, 2)))
     loop = FusedLoop(n, program, (n + len(program) - 1,), dtype)
     text = loop.assembly().partition("\nentry:")[0]  # the loop comes first
     assert "call" not in text

@@ -58,7 +58,8 @@ SPECIAL: dict[str, Case] = {
     "rand_like": lambda T, x: T.rand_like(x).dtype,
     "empty_like": lambda T, x: T.empty_like(x).dtype,
     "randn_like": lambda T, x: T.randn_like(x).dtype,
-    "bernoulli": lambda T, x: T.bernoulli(x.real * 0).dtype, "poisson": lambda T, x: T.poisson(x).dtype,
+    "bernoulli": lambda T, x: T.bernoulli(x.real * 0).dtype,
+    "poisson": lambda T, x: T.poisson(x).dtype,
     "nonzero": lambda T, x: T.nonzero(x), "conj": lambda T, x: T.conj(x).resolve_conj() * 1,
 }  # fmt: skip
 MORE: dict[str, Case] = {

@@ -5,14 +5,20 @@ Selections are by `where`, so that the gradient at a kink is the one-sided one t
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
+
+import numpy as np
 
 from pullback.api import arguments, elementwise
 from pullback.api import nn as base
 from pullback.core.callsite import here, with_site
-from pullback.eager.tensor import Tensor
+from pullback.eager.apply import apply
+from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentValueError
+from pullback.ops import elementwise as elementwise_ops
+from pullback.ops import nn
 
 where = elementwise.where
 
@@ -48,6 +54,19 @@ softmin = _guessing("softmin", _softmin)
 
 
 # ---------------------------------------------------------------- pieces of lines
+def _gated(name: str, inside: Tensor, x: Tensor, fixed: Any) -> Tensor:
+    """x where `inside` holds, a constant elsewhere."""
+    if not isinstance(fixed, Tensor):
+        fixed = wrap(np.asarray(fixed).astype(x._data.dtype))
+    return apply(elementwise_ops.gated, (inside, x, fixed), {}, f"{name}Backward0")
+
+
+def _beyond(x: Tensor, size: float) -> Tensor:
+    """Where |x| is larger, or NaN."""
+    plain = x.detach()
+    return elementwise.logical_not((plain >= -size) & (plain <= size))
+
+
 def hardtanh(
     input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False  # noqa: A002
 ) -> Tensor:
@@ -59,7 +78,9 @@ def hardtanh(
         )
     if x._data.dtype.kind not in "fc":
         return elementwise.clamp(x, int(min_val), int(max_val))
-    return where(x <= min_val, float(min_val), where(x >= max_val, float(max_val), x))
+    plain = x.detach()
+    fixed = elementwise.clamp(plain, float(min_val), float(max_val))  # for NaN, too
+    return _gated("Hardtanh", (plain > min_val) & (plain < max_val), x, fixed)
 
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
@@ -70,26 +91,28 @@ def relu6(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """(x + 3) / 6 kept between 0 and 1."""
     x = base.floating(input, "hardsigmoid", "hardsigmoid_cpu")
-    return where(x <= -3, 0.0, where(x >= 3, 1.0, (x + 3) / 6))
+    fixed = elementwise.clamp(x.detach(), 0, 1)  # outside, and for NaN, a constant
+    return where((x > -3) & (x < 3), (x + 3) / 6, fixed)
 
 
 def hardswish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x hardsigmoid(x)."""
     x = base.floating(input, "hardswish", "hardswish_cpu")
-    inside = where((x <= -3) | (x >= 3), 0.0, x)  # no inf in the part that is not chosen
-    return where(x <= -3, 0.0, where(x >= 3, x, inside * (inside + 3) / 6))
+    inside = (x > -3) & (x < 3)
+    curved = where(inside, x, 0.0)  # no inf in the part that is not chosen
+    return where(inside, curved * (curved + 3) / 6, where(x <= -3, 0.0, x))
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:  # noqa: A002
     """x above the threshold, `value` elsewhere."""
     x = arguments.tensor(input, "threshold")
-    return where(x <= threshold, value, x).to(x.dtype)
+    return _gated("Threshold", elementwise.logical_not(x.detach() <= threshold), x, value)
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:  # noqa: A002
     """0 between -lambd and lambd, x elsewhere."""
     x = arguments.tensor(input, "hardshrink")
-    return where((x >= -lambd) & (x <= lambd), 0.0, x)
+    return _gated("Hardshrink", _beyond(x, lambd), x, 0)
 
 
 def softshrink(input: Any, lambd: float = 0.5) -> Tensor:  # noqa: A002
@@ -99,7 +122,9 @@ def softshrink(input: Any, lambd: float = 0.5) -> Tensor:  # noqa: A002
         raise ArgumentRuntimeError(
             with_site(f"lambda must be greater or equal to 0, but found to be {lambd}.")
         )
-    return where((x >= -lambd) & (x <= lambd), 0.0, x - elementwise.sign(x) * lambd)
+    far = _beyond(x, lambd)
+    step = where(far, elementwise.sign(x.detach()) * lambd, 0.0)
+    return _gated("Softshrink", far, x, 0) - step
 
 
 def prelu(input: Any, weight: Any) -> Tensor:  # noqa: A002
@@ -143,7 +168,7 @@ def tanhshrink(input: Any) -> Tensor:  # noqa: A002
 def mish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x tanh(softplus(x))."""
     x = base.floating(input, "mish", "mish_cpu")
-    return x * elementwise.tanh(base.softplus(x))
+    return x * elementwise.tanh(base.softplus(x, threshold=math.inf))
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002
@@ -151,14 +176,14 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # no
     x = base.floating(input, "celu", "elu_cpu")
     if not alpha:
         raise ArgumentRuntimeError(with_site("ZeroDivisionError: alpha cannot be 0 for CELU"))
-    below = elementwise.expm1(elementwise.clamp(x, max=0) / alpha) * alpha
-    return where(x <= 0, below, x)  # NaN stays, with the gradient of x
+    return apply(nn.elu, (x,), {"alpha": alpha, "scale": 1.0, "rate": 1 / alpha})
 
 
 def selu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """Scaled `elu` that keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
     alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-    return base.elu(input, alpha) * scale
+    x = base.floating(input, "selu", "elu_cpu")
+    return apply(nn.elu, (x,), {"alpha": alpha, "scale": scale, "rate": 1.0})
 
 
 def glu(input: Any, dim: int = -1) -> Tensor:  # noqa: A002

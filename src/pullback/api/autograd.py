@@ -13,6 +13,7 @@ from pullback.eager import engine
 from pullback.eager.node import REASONS, Node, Origin
 from pullback.eager.tensor import Tensor, gradient_edge, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, ArgumentValueError, GraphError
+from pullback.ops.elementwise import linked
 
 _ndarray = np.ndarray
 _ONES: dict[Any, Any] = {}
@@ -280,6 +281,8 @@ def grad(
         found = _captured(roots, gradients, targets, retain_graph, create_graph)
     results: list[Any] = []
     for i, (t, g) in enumerate(zip(wanted, found, strict=True)):
+        if g is None and not is_grads_batched and _is_constant(roots, targets[i]):
+            g = wrap(np.zeros(t._data.shape, t._data.dtype))
         if g is None and not unused_ok:
             raise GraphError(
                 with_site(
@@ -292,6 +295,24 @@ def grad(
             g = wrap(np.zeros(t._data.shape, t._data.dtype))
         results.append(g)
     return tuple(results)
+
+
+def _is_constant(roots: tuple[Any, ...], target: tuple[Node, int]) -> bool:
+    """Whether outputs name an input that they do not change with: see `linked`."""
+    stack = [(gradient_edge(t)[0], False) for t in roots if isinstance(t, Tensor)]
+    seen = set(stack)
+    while stack:
+        node, passed = stack.pop()
+        if passed and node is target[0]:
+            return True
+        is_link = getattr(node.plan, "primitive", None) is linked
+        for k, edge in enumerate(node.edges):
+            if type(edge) is tuple:
+                step = (edge[0], passed or (is_link and k == 1))
+                if step not in seen:
+                    seen.add(step)
+                    stack.append(step)
+    return False
 
 
 def _captured(

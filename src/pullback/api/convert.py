@@ -11,7 +11,7 @@ from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.device import check_device, device
 from pullback.eager.apply import apply
-from pullback.eager.batched import CONTROL_FLOW, Batched
+from pullback.eager.batched import CONTROL_FLOW, Batched, Shared
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import (
     ArgumentRuntimeError,
@@ -111,8 +111,8 @@ def concrete(x: Tensor, what: str) -> Any:
     data = x._data
     if type(data) is np.ndarray:
         return data
-    if hasattr(data, "owner"):  # a dual: its primal is a value like any other
-        return concrete(data.primal, what)
+    if type(data) is Shared or hasattr(data, "primal"):  # one value counts
+        return concrete(data.value, what)
     if type(data) is Batched and what in _UNDER_VMAP:
         raise TracingError(with_site(_UNDER_VMAP[what]))
     raise TracingError(

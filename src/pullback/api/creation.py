@@ -14,8 +14,8 @@ from pullback.config import Defaults
 from pullback.core import dtypes
 from pullback.core.callsite import here, with_site
 from pullback.core.device import check_device
-from pullback.eager.batched import mapped_like
-from pullback.eager.tensor import Tensor, set_requires_grad, wrap
+from pullback.eager.batched import LEVELS, mapped_like
+from pullback.eager.tensor import Tensor, rare_of, set_requires_grad, wrap
 from pullback.errors import (
     ArgumentRuntimeError,
     ArgumentTypeError,
@@ -38,6 +38,9 @@ def finish(
     if layout is not None and str(layout) != "torch.strided":
         raise UnsupportedError(with_site(f"layout {layout}: tensors here are dense (strided)"))
     out = wrap(array)
+    levels = LEVELS.get()
+    if levels:
+        rare_of(out).born = levels[-1].number
     if requires_grad:
         set_requires_grad(out, True, "Only Tensors of floating point and complex dtype")
     return out

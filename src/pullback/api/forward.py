@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.eager.apply import settled
-from pullback.eager.dual import FORWARD_LEVELS, ForwardLevel, make, split
+from pullback.eager.dual import FORWARD_LEVELS, ForwardLevel, check_shapes, make, split
 from pullback.eager.tensor import Tensor
 from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, ArgumentValueError
 
@@ -90,14 +90,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Tensor:
                 with_site(
                     f"Expected {name} to be floating point or complex, but got: {value.dtype}")
             )
-    if tensor._data.shape != tangent._data.shape:
-        raise ArgumentRuntimeError(
-            with_site(
-                "Trying to set a forward gradient that has a different size than that of the "
-                "original Tensor, this is not supported. Tensor is of size "
-                f"{list(tensor.shape)} while the given forward gradient is of size "
-                f"{list(tangent.shape)}.")
-        )
+    check_shapes(tensor, tangent)
     settled(tensor)
     primal, carried = split(tensor, owner)
     if carried is not None:

@@ -14,7 +14,7 @@ from pullback.core.callsite import here, with_site
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentRuntimeError, ArgumentValueError, DimensionError
-from pullback.ops import indexing, nn
+from pullback.ops import indexing, nn, special
 
 
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
@@ -92,13 +92,11 @@ def smooth_l1_loss(
         raise ArgumentRuntimeError(
             with_site(f"smooth_l1_loss does not support negative values for beta: got {beta}")
         )
-    distance = elementwise.absolute(x - t)
     if beta:
-        inside = distance < beta
-        # what is not chosen must stay finite: 0 * inf would make its gradient NaN
-        near = elementwise.square(elementwise.where(inside, distance, 0.0)) / (2 * beta)
-        distance = elementwise.where(inside, near, distance - beta / 2)
-    return _reduced(distance, _mode(size_average, reduce_, reduction))
+        loss = apply(nn.huber, (x - t,), {"delta": beta}) / beta
+    else:
+        loss = elementwise.absolute(x - t)
+    return _reduced(loss, _mode(size_average, reduce_, reduction))
 
 
 def huber_loss(
@@ -113,10 +111,7 @@ def huber_loss(
                 f"huber_loss does not support non-positive values for delta: got {delta}"
             )
         )
-    distance = elementwise.absolute(x - t)
-    inside = distance <= delta
-    near = elementwise.square(elementwise.where(inside, distance, 0.0)) * 0.5
-    loss = elementwise.where(inside, near, (distance - delta / 2) * delta)
+    loss = apply(nn.huber, (x - t,), {"delta": delta})
     return _reduced(loss, reduction) if weight is None else _weighted(loss, weight, reduction)
 
 
@@ -131,9 +126,8 @@ def kl_div(
     x, t = arguments.tensor(input, "kl_div"), arguments.tensor(target, "kl_div", "target")
     if log_target:
         loss = elementwise.exp(t) * (t - x)
-    else:  # a probability of 0 has no part, and no NaN in its gradient
-        positive = elementwise.where(t > 0, t, 1.0)
-        loss = elementwise.where(t > 0, t * elementwise.log(positive), 0.0) - t * x
+    else:  # a probability of 0 has no part
+        loss = apply(special.xlogy, (t, t), {}) - t * x
     mode = _mode(size_average, reduce_, reduction)
     if mode == "mean":
         site = here(1)
@@ -275,8 +269,9 @@ def soft_margin_loss(
 ) -> Tensor:  # fmt: skip
     """log(1 + exp(-target input))."""
     x = arguments.tensor(input, "soft_margin_loss")
-    return _reduced(elementwise.log1p(elementwise.exp(-target * x)),
-                    _mode(size_average, reduce_, reduction))  # fmt: skip
+    # without overflow, unlike log1p(exp(.))
+    loss = softplus(-target * x, threshold=math.inf)
+    return _reduced(loss, _mode(size_average, reduce_, reduction))
 
 
 # ---------------------------------------------------------------- classes
@@ -441,9 +436,7 @@ def binary_cross_entropy(
         raise ArgumentRuntimeError(
             with_site("all elements of input should be between 0 and 1")
         )
-    low = elementwise.clamp(elementwise.log(x), min=-100)
-    high = elementwise.clamp(elementwise.log1p(-x), min=-100)
-    loss = -(t * low + (1 - t) * high)
+    loss = apply(nn.bce, (x, t), {})
     loss = loss if weight is None else loss * weight
     return _reduced(loss, _mode(size_average, reduce_, reduction))
 
@@ -460,6 +453,6 @@ def binary_cross_entropy_with_logits(
             with_site(f"Target size ({t.shape}) must be the same as input size ({x.shape})")
         )
     scale = 1 if pos_weight is None else (pos_weight - 1) * t + 1
-    loss = (1 - t) * x + scale * softplus(-x)
+    loss = (1 - t) * x + scale * softplus(-x, threshold=math.inf)
     loss = loss if weight is None else loss * weight
     return _reduced(loss, _mode(size_average, reduce_, reduction))

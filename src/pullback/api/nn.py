@@ -133,8 +133,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or alpha * (exp(x) - 1) below 0."""
     x = floating(input, "elu", "elu_cpu")
-    below = elementwise.expm1(elementwise.clamp(x, max=0)) * alpha
-    return elementwise.where(x <= 0, below, x)  # NaN stays, with the gradient of x
+    return apply(nn.elu, (x,), {"alpha": alpha, "scale": 1.0, "rate": 1.0})
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
@@ -145,7 +144,7 @@ def silu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 
 def logsigmoid(input: Any) -> Tensor:  # noqa: A002
     """log(sigmoid(x)), without overflow."""
-    return -softplus(-arguments.tensor(input, "logsigmoid"))
+    return -softplus(-arguments.tensor(input, "logsigmoid"), threshold=math.inf)
 
 
 def gelu(input: Any, approximate: str = "none") -> Tensor:  # noqa: A002
@@ -193,13 +192,11 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Tensor
                     f"go from {index._data.min()} to {index._data.max()}"
                 )
             )
-    if padding_idx is not None:  # that row is read as it is, but gets no gradient
-        row = padding_idx + (table.shape[0] if padding_idx < 0 else 0)
-        kept = elementwise.where(
-            wrap((np.arange(table.shape[0]) == row)[:, None]), table.detach(), table
-        )
-        return getitem(kept, index)
-    return getitem(table, index)
+    rows = getitem(table, index)
+    if padding_idx is None:
+        return rows
+    row = padding_idx + (table.shape[0] if padding_idx < 0 else 0)
+    return elementwise.where((index == row).unsqueeze(-1), rows.detach(), rows)  # not learned
 
 
 def pad(

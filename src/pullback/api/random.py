@@ -19,7 +19,7 @@ from pullback.config import Defaults
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.generator import Generator, default_generator
-from pullback.eager.batched import LEVELS, Batched, Level, aligned, to_batch
+from pullback.eager.batched import LEVELS, Batched, Level, aligned, outer, to_batch
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import (
     ArgumentRuntimeError,
@@ -102,6 +102,7 @@ def _descend(
     if not levels:
         return wrap(draw(*(x._data for x in operands)))
     level = levels[-1]
+    operands = tuple(outer(x, level.number) for x in operands)
     mapped = [type(x._data) is Batched and x._data.level == level.number for x in operands]
     if level.randomness == "same":
         if any(mapped[1:] if shaped else mapped):

@@ -510,7 +510,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: 
     """The middle element (of two the lower; ties share gradients); along `dim`, and its index."""
     x = arguments.tensor(input, "median")
     if dim is None:
-        params = {"axis": tuple(range(x.ndim)), "keepdims": False, "skip": False}
+        params = {"axis": tuple(range(x.ndim)), "keepdims": False}
         return apply(reduce.middle, (x,), params)
     a = arguments.dim(dim, x.ndim)
     arguments.refuse(x, kernel("bc", "median_out"))

@@ -61,7 +61,7 @@ def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Tensor:  
     arguments.refuse(x, kernel("c", "logit_cpu"))
     if eps is not None:
         x = elementwise.clamp(x, min=eps, max=1 - eps)
-    return into(out, apply(elementwise_ops.log, (x / (1 - x),), {}, "LogitBackward0"))
+    return into(out, apply(ops.logit, (x,), {}))
 
 
 def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -75,20 +75,13 @@ def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
             arguments.refuse(v, kernel("c", "xlogy_cpu"))
     kind = 1 if not isinstance(a, Tensor) else 0 if isinstance(b, Tensor) else 2
     node = f"XlogyBackward{kind}"
-    none = (a == 0) & ((b <= 0) | (b == math.inf)) if isinstance(a, Tensor) else (
-        (b <= 0) | (b == math.inf) if a == 0 else wrap(np.zeros((), bool))
-    )  # fmt: skip
-    safe = where(none, 1, b if isinstance(b, Tensor) else wrap(np.asarray(b, a._data.dtype)))
-    return into(out, apply(elementwise_ops.mul, (a, elementwise.log(safe)), {}, node))
+    return into(out, apply(ops.xlogy, (a, b), {}, node))
 
 
 def sinc(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """sin(pi x) / (pi x), 1 at 0."""
     x = _floating(arguments.tensor(input, "sinc"))
-    angle = where(x == 0, 1.0, x) * math.pi
-    at_zero = wrap(np.ones((), x._data.dtype))
-    found = (x == 0, at_zero, elementwise.sin(angle) / angle)
-    return into(out, apply(elementwise_ops.where, found, {}, "SincBackward0"))
+    return into(out, apply(ops.sinc, (x,), {}))
 
 
 def deg2rad(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -122,20 +115,14 @@ def _float_of(x: Tensor) -> dtypes.dtype:
 
 
 def copysign(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-    """|input| with the sign of other (-0.0 counts as negative); no gradient reaches other."""
+    """|input| with the sign of other (-0.0 counts as negative); the gradient of other is 0."""
     a, b = elementwise.pair("copysign", input, other, elementwise.SECOND)
     wide = elementwise.result_type(a, b)
     wide = wide if wide.numpy.kind in "fc" else dtypes.public(dtypes.dtype_of_number(1.0))
     a = a.to(wide)
     arguments.refuse(a, kernel("c", "copysign_cpu"))
-    size = elementwise.absolute(a)
-    if isinstance(b, Tensor):
-        plain = b.detach().to(wide)  # 1 / -0.0 is -inf: the sign of a zero shows in its reciprocal
-        sign = (plain < 0) | ((plain == 0) & (elementwise.reciprocal(plain) < 0))
-    else:
-        sign = wrap(np.asarray(math.copysign(1.0, b) < 0))
     node = f"CopysignBackward{int(not isinstance(b, Tensor))}"
-    return into(out, apply(elementwise_ops.where, (sign, -size, size), {}, node))
+    return into(out, apply(ops.copysign, (a, b), {}, node))
 
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Tensor:  # noqa: A002

@@ -116,8 +116,8 @@ def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noq
     x = arguments.tensor(input, "nanmedian")
     if dim is None:
         arguments.refuse(x, kernel("bc", "median_cpu"))
-        params = {"axis": tuple(range(x.ndim)), "keepdims": False, "skip": True}
-        return apply(reduce_ops.middle, (x,), params, "NanmedianBackward0")
+        params = {"axis": tuple(range(x.ndim)), "keepdims": False}
+        return apply(reduce_ops.nan_middle, (x,), params)
     a = arguments.dim(dim, x.ndim)
     if x.ndim and not x.shape[a]:
         raise DimensionError(

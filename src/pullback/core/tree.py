@@ -1,7 +1,12 @@
-"""Nested containers of leaves (layer 1): tuples, lists, dicts and named tuples, to any depth."""
+"""Nested containers of leaves (layer 1), to any depth.
+
+Tuples, named tuples, lists, deques, dicts (ordered ones and those with a default too) and
+dataclasses; a dataclass field with `metadata={"static": True}` belongs to the structure.
+"""
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -10,11 +15,13 @@ class Structure(NamedTuple):
     """The shape of a nested container: how to put leaves back."""
 
     kind: Any  # None for a leaf, else the container's type
-    keys: tuple[Any, ...]
+    keys: tuple[Any, ...]  # of a dict or dataclass
     children: tuple[Any, ...]
+    more: Any = None  # what else the container needs: a default, a length, static fields
 
 
 LEAF = Structure(None, (), ())
+_DICTS = (collections.OrderedDict, collections.defaultdict)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Structure]:
@@ -28,7 +35,22 @@ def _flatten(tree: Any, leaves: list[Any]) -> Structure:
         return Structure(type(tree), (), tuple(_flatten(t, leaves) for t in tree))
     if isinstance(tree, dict):
         keys = tuple(tree)
-        return Structure(dict, keys, tuple(_flatten(tree[k], leaves) for k in keys))
+        kind = type(tree) if isinstance(tree, _DICTS) else dict
+        more = tree.default_factory if isinstance(tree, collections.defaultdict) else None
+        return Structure(kind, keys, tuple(_flatten(tree[k], leaves) for k in keys), more)
+    if isinstance(tree, collections.deque):
+        return Structure(type(tree), (), tuple(_flatten(t, leaves) for t in tree), tree.maxlen)
+    if _is_dataclass(type(tree)):
+        import dataclasses  # 1 ms that few programs need
+
+        names, static = [], []
+        for f in dataclasses.fields(tree):
+            if f.metadata.get("static"):
+                static.append((f.name, getattr(tree, f.name)))
+            else:
+                names.append(f.name)
+        children = tuple(_flatten(getattr(tree, n), leaves) for n in names)
+        return Structure(type(tree), tuple(names), children, tuple(static))
     leaves.append(tree)
     return LEAF
 
@@ -42,11 +64,30 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
     if structure.kind is None:
         return next(leaves)
     found = [_unflatten(s, leaves) for s in structure.children]
-    if structure.kind is dict:
-        return dict(zip(structure.keys, found, strict=True))
-    if hasattr(structure.kind, "_fields"):
-        return structure.kind(*found)
-    return structure.kind(found)
+    kind = structure.kind
+    if issubclass(kind, dict):
+        pairs = zip(structure.keys, found, strict=True)
+        return kind(pairs) if structure.more is None else kind(structure.more, pairs)
+    if issubclass(kind, collections.deque):
+        return kind(found, structure.more)
+    if _is_dataclass(kind):
+        return _instance(kind, {**dict(zip(structure.keys, found, strict=True)),
+                                **dict(structure.more)})  # fmt: skip
+    if hasattr(kind, "_fields"):
+        return kind(*found)
+    return kind(found)
+
+
+def _is_dataclass(kind: type) -> bool:
+    return hasattr(kind, "__dataclass_fields__")
+
+
+def _instance(kind: Any, values: dict[str, Any]) -> Any:
+    """A dataclass with these values, made as its constructor is not: leaves may be anything."""
+    out = object.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(out, name, value)
+    return out
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:

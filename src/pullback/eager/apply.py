@@ -335,6 +335,12 @@ def settled(tensor: Tensor) -> Any:
     return payload
 
 
+def tape_level(payload: Any) -> int:
+    """The innermost `vmap` that a payload belongs to; duals have the same shape at all levels."""
+    found = getattr(payload, "tape_level", None)
+    return level_of(payload) if found is None else int(found)
+
+
 def lift_into_dual(
     args: tuple[Any, ...], payloads: list[Any], mask: int, highest: Any
 ) -> tuple[list[Any], int]:
@@ -343,9 +349,7 @@ def lift_into_dual(
     A dual has the shape of what it is made of, so that the history of a Tensor of a lower level
     counts at this one as well, unless it is no batch where the others are.
     """
-    tapes: list[int] = [
-        p.tape_level if hasattr(p, "tape_level") else level_of(p) for p in payloads
-    ]
+    tapes = [tape_level(p) for p in payloads]
     top = max(tapes)
     for i, a in enumerate(args):
         if not isinstance(a, Tensor):

@@ -1,9 +1,10 @@
-"""The payload of `vmap` (layer 3): a value that stands for one example of a batch.
+"""The payloads of `vmap` (layer 3): values that stand for one example of a batch.
 
-The batch axis is always the first one of `value`; shape, ndim and dtype are those of one example.
-`value` is a Tensor, plain or of an outer level: what is done with it is recorded at that level,
-views of it stay views, and writing in place goes the ordinary way there.  Batching rules are
-written with primitives, which go on to whatever the value is.
+The batch axis is always the first one of the `value` of a `Batched`; shape, ndim and dtype are
+those of one example.  `value` is a Tensor, plain or of an outer level: what is done with it is
+recorded at that level, views of it stay views, and writing in place goes the ordinary way there.
+Batching rules are written with primitives, which go on to whatever the value is.  A `Shared` is of
+the level too, but the same in every example: it has no batch axis, and costs what one value costs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import contextvars
 import itertools
 import math
+import operator
 import os
 import sys
 import warnings
@@ -24,10 +26,10 @@ from pullback.core.callsite import at, here, outside, resolve, with_site
 from pullback.core.dispatch import INTERPRETERS, register_interpreter
 from pullback.core.primitive import REGISTRY, Primitive
 from pullback.core.quiet import quiet
-from pullback.eager.apply import as_payload, level_of, record
-from pullback.eager.inplace import apply_inplace
+from pullback.eager.apply import as_payload, level_of, record, tape_level
+from pullback.eager.inplace import ADOPT, apply_inplace, recorded_outside
 from pullback.eager.tensor import Tensor, counter_of, wrap
-from pullback.eager.view import apply_chain, memory
+from pullback.eager.view import apply_chain, family, memory
 from pullback.errors import DimensionError, TracingError, UnsupportedError
 from pullback.ops.broadcast import broadcast_to, cast, reshape, shape_of
 from pullback.ops.movement import alias, clone, permute, stack
@@ -64,25 +66,26 @@ LEVELS: contextvars.ContextVar[tuple[Level, ...]] = contextvars.ContextVar("leve
 
 
 def raised(tensor: Tensor) -> Tensor:
-    """The tensor as a batch of the innermost `vmap`, where it is not one yet.
+    """The tensor as a value of the innermost `vmap`, where it is not one yet.
 
     What is differentiated inside a `vmap` must belong to it: a tensor of an outer level counts as
     a constant there, and its derivative for each example would be lost.
     """
     levels = LEVELS.get()
-    if not levels:
+    return at_level(tensor, levels[-1].number) if levels else tensor
+
+
+def at_level(tensor: Tensor, level: int) -> Tensor:
+    """The tensor as a value of a `vmap` level, where it is not of that or an inner one."""
+    payload = tensor._data
+    if tape_level(payload) >= level:
         return tensor
-    if level_of(tensor._data) >= levels[-1].number:
-        over = getattr(tensor._data, "over", None)  # a dual of the inside: its primal counts
-        if over is None:
-            return tensor
-        out = wrap(over(raised(tensor._data.primal)))
-        if tensor._requires_grad:
-            record(alias.plan(1, None, 1), (tensor,), [out._data], {}, (out,))
-        return out
-    level = levels[-1]
-    value = broadcast_to(tensor, shape=(level.size, *shape_of(tensor)))
-    return wrap(Batched(value, level.number))
+    if level_of(payload) < level:
+        return wrap(Shared(tensor, level))
+    out = wrap(payload.over(at_level(payload.primal, level)))  # a dual of the inside
+    if tensor._requires_grad:
+        record(alias.plan(1, None, 1), (tensor,), [out._data], {}, (out,))
+    return out
 
 
 class Batched(Operators):
@@ -170,6 +173,69 @@ class Batched(Operators):
         return f"Batched(level={self.level}, {self.batch_size} x {list(self.shape)}, {self.dtype})"
 
 
+class Shared(Operators):
+    """A value of a `vmap` level that is the same in every example, as a payload."""
+
+    __slots__ = ("value", "level")
+
+    def __init__(self, value: Tensor, level: int) -> None:
+        self.value = value
+        self.level = level
+
+    @property
+    def shape(self) -> Shape:
+        """The shape."""
+        found: Shape = tuple(self.value._data.shape)
+        return found
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        found: int = self.value._data.ndim
+        return found
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy dtype."""
+        return self.value._data.dtype
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def flags(self) -> Any:
+        """How the value lies in memory."""
+        return self.value._data.flags
+
+    @property
+    def strides(self) -> Any:
+        """Steps between elements, in bytes."""
+        return self.value._data.strides
+
+    def overwrite(self, result: Any) -> None:
+        """Store a result that is the same in every example too; see `widen` for others."""
+        value = result.value if type(result) is Shared and result.level == self.level else result
+        value = held(value)
+        if value._data.dtype != self.dtype:
+            value = cast(value, dtype=self.dtype)
+        apply_inplace(REGISTRY["replace"], (self.value, value), {})
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        return self.value._data.__array__(*args, **options)
+
+    def reshape(self, shape: Any) -> Any:
+        """As of an array."""
+        return reshape(self, shape=tuple(shape))
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __repr__(self) -> str:
+        return f"Shared(level={self.level}, {self.value!r})"
+
+
 CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. "
     "Inside a transform its value differs between the examples of the batch: use torch.where"
@@ -181,19 +247,28 @@ def held(value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else wrap(as_payload(value))
 
 
-def bare(values: list[Any]) -> list[Any]:
-    """Arrays instead of the Tensors, where nothing records them: rules run faster on arrays."""
+def bare(values: list[Any]) -> tuple[list[Any], bool]:
+    """Payloads instead of the Tensors, if nothing records them, and whether all are plain arrays.
+
+    Rules run faster without the work that a Tensor costs.  What is recorded, at whatever level,
+    stays with its Tensor, whose counter tells of changes.
+    """
     found = []
+    plain = True
     for v in values:
         if isinstance(v, Tensor):
-            if v._requires_grad or type(v._data) is not np.ndarray:
-                return values
-            found.append(v._data)
+            p = v._data
+            if v._requires_grad:
+                return values, False
+            if type(p) is not np.ndarray:
+                if recorded_outside(p):
+                    return values, False
+                plain = False
+            v = p
         elif type(v) in INTERPRETERS:
-            return values
-        else:
-            found.append(v)
-    return found
+            plain = False
+        found.append(v)
+    return found, plain
 
 
 def aligned(value: Any, batched: bool, ndim: int) -> Any:
@@ -214,19 +289,33 @@ def example_ndim(value: Any, batched: bool) -> int:
 
 def call_batched(primitive: Primitive, args: tuple[Any, ...], params: Params) -> Any:
     """Run a primitive on values some of which are batches, by its batching rule."""
-    level = max(a.level for a in args if type(a) is Batched)
-    batched = tuple(type(a) is Batched and a.level == level for a in args)
-    values = [a.value if b else a for a, b in zip(args, batched, strict=True)]
-    size = next(v._data.shape[0] for v, b in zip(values, batched, strict=True) if b)
-    # a view is made from the Tensor, which knows its base
-    plain = values if primitive.view or primitive.batch == "view_write" else bare(values)
-    if plain is values:
-        result = run_rule(primitive, size, values, batched, params)
+    level = max(a.level for a in args if type(a) is Batched or type(a) is Shared)
+    values: list[Any] = []
+    batched = []
+    size = -1
+    for a in args:
+        mapped = type(a) is Batched and a.level == level
+        batched.append(mapped)
+        if mapped:
+            size = a.value._data.shape[0]
+            values.append(a.value)
+        else:
+            values.append(a.value if type(a) is Shared and a.level == level else a)
+    plain = False
+    if not primitive.view and primitive.batch != "view_write":
+        values, plain = bare(values)  # a view is made from the Tensor, which knows its base
+    kind: Any = Batched
+    if size < 0:
+        kind = Shared
+        call = quiet.run if plain else operator.call
+        result = call(primitive, *values, **params)
+    elif plain:
+        result = quiet.run(run_rule, primitive, size, values, tuple(batched), params)
     else:
-        result = quiet.run(run_rule, primitive, size, plain, batched, params)
+        result = run_rule(primitive, size, values, tuple(batched), params)
     if isinstance(result, tuple):
-        return tuple(Batched(held(r), level) for r in result)
-    return Batched(held(result), level)
+        return tuple(kind(held(r), level) for r in result)
+    return kind(held(result), level)
 
 
 def run_rule(
@@ -364,7 +453,8 @@ def unbatch(result: Tensor, level: Level, dim: int) -> Tensor:
     if type(payload) is Batched and payload.level == level.number:
         out = payload.value
     else:  # it does not depend on the mapped inputs
-        out = broadcast_to(result, shape=(level.size, *shape_of(result)))
+        one = outer(result, level.number)
+        out = broadcast_to(one, shape=(level.size, *shape_of(one)))
     ndim = len(shape_of(out))
     if not -ndim <= dim < ndim:
         raise DimensionError(
@@ -381,17 +471,62 @@ def unbatch(result: Tensor, level: Level, dim: int) -> Tensor:
     return permute(out, perm=tuple(perm))
 
 
-def mapped_like(source: Tensor, tensor: Tensor) -> Tensor:
-    """A fresh tensor, as one of each example of every `vmap` in which `source` is mapped.
+def outer(tensor: Tensor, level: int) -> Tensor:
+    """What a tensor is outside of a level in which it is the same in every example."""
+    payload = tensor._data
+    return payload.value if type(payload) is Shared and payload.level == level else tensor
+
+
+def mapped_like(source: Any, tensor: Tensor) -> Tensor:
+    """A tensor as a value of every `vmap` level of `source`, mapped where that is mapped.
 
     What `zeros_like(x)` makes can then be written to, with values that differ between examples.
+    The tensor itself where it is so already; a copy where it becomes a batch.
+    source: a Tensor or a payload; of a dual its primal counts.
     """
-    payload = source._data
-    if type(payload) is not Batched:
-        return tensor
-    shape = (payload.batch_size, *shape_of(tensor))
-    value = mapped_like(payload.value, clone(broadcast_to(tensor, shape=shape)))
-    return wrap(Batched(value, payload.level))
+    payload = getattr(source, "_data", source)
+    kind = type(payload)
+    if kind is not Batched and kind is not Shared:
+        inner = getattr(payload, "primal", None)
+        return tensor if inner is None else mapped_like(inner, tensor)
+    if kind is Batched:
+        tensor = outer(tensor, payload.level)
+    mine = tensor._data
+    if hasattr(mine, "over") and mine.level > payload.level:  # a dual of the inside
+        value = mapped_like(payload, mine.primal)
+        return tensor if value is mine.primal else wrap(mine.over(value))
+    if level_of(mine) >= payload.level:
+        rest = payload.value if mine.level == payload.level else payload
+        value = mapped_like(rest, mine.value)
+        return tensor if value is mine.value else wrap(type(mine)(value, mine.level))
+    value = tensor
+    if kind is Batched:
+        shape = (payload.batch_size, *shape_of(tensor))
+        value = held(clone(broadcast_to(tensor, shape=shape)))
+    return wrap(kind(mapped_like(payload.value, value), payload.level))
+
+
+def widen(target: Tensor, payloads: list[Any]) -> None:
+    """Before a write: what was made inside a `vmap` may come to differ between its examples.
+
+    Such a tensor, its base and all views become batches where what is written is one: what a
+    constructor made (where PyTorch refuses the write), and what was computed from a `Shared`.
+    """
+    base, views = family(target)
+    born = base._rare.born if base._rare is not None and not base._requires_grad else 0
+    if max(map(tape_level, payloads)) > max(born, tape_level(base._data)):
+        return  # mapped by a `vmap` that began later: refused by the caller
+    wide = same = wrap(base._data)
+    wide._counter = counter_of(base)
+    for p in payloads:
+        wide = mapped_like(p, wide)
+    if wide is not same:
+        base._data = wide._data
+        for view in views:
+            view._data = apply_chain(wide, view._rare.chain)._data  # type: ignore[union-attr]
+
+
+ADOPT.append(widen)
 
 
 def by_example(x: Tensor, find: Callable[[Any, int], Any], axis: int) -> Tensor:
@@ -399,12 +534,17 @@ def by_example(x: Tensor, find: Callable[[Any, int], Any], axis: int) -> Tensor:
     payload = x._data
     if type(payload) is Batched:
         return wrap(Batched(by_example(payload.value, find, axis + 1), payload.level))
+    if type(payload) is Shared:
+        return wrap(Shared(by_example(payload.value, find, axis), payload.level))
+    if hasattr(payload, "primal"):  # where the elements are does not change along a direction
+        return by_example(payload.primal, find, axis)
     return wrap(np.asarray(find(payload, axis), order="C"))
 
 
 register_interpreter(Batched, lambda value: value.level, call_batched)
+register_interpreter(Shared, lambda value: value.level, call_batched)
 
 __all__ = [
-    "CONTROL_FLOW", "Batched", "Level", "by_example", "mapped_like", "memory", "new_level",
-    "to_batch", "unbatch",
+    "CONTROL_FLOW", "Batched", "Level", "Shared", "by_example", "mapped_like", "memory",
+    "new_level", "outer", "to_batch", "unbatch",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextvars
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,11 @@ from pullback.core.dispatch import register_interpreter
 from pullback.core.primitive import REGISTRY, Primitive, RuleSpec
 from pullback.core.quiet import quiet
 from pullback.eager import inplace
-from pullback.eager.apply import level_of, record
-from pullback.eager.batched import LEVELS, Batched, bare, held, next_level
+from pullback.eager.apply import level_of, record, tape_level
+from pullback.eager.batched import LEVELS, Batched, Shared, bare, held, mapped_like, next_level
 from pullback.eager.tensor import Tensor, counter_of, wrap
-from pullback.eager.view import apply_chain, memory
-from pullback.errors import UnsupportedError
+from pullback.eager.view import apply_chain, family, memory
+from pullback.errors import ArgumentRuntimeError, UnsupportedError
 from pullback.ops.broadcast import broadcast_to, cast, shape_of, zeros_like
 from pullback.ops.movement import alias
 from pullback.ops.operators import Operators
@@ -47,7 +47,7 @@ class ForwardLevel:
         self.number = next_level()
         self.numbers: dict[int, int] = {}  # above which level -> number
         self.depth = depth  # among the levels that `dual_level` made
-        self.members: weakref.WeakSet[Dual] = weakref.WeakSet()
+        self.members: weakref.WeakSet[Any] = weakref.WeakSet()
         self.ended = False
 
     def number_above(self, level: int) -> int:
@@ -62,10 +62,8 @@ class ForwardLevel:
     def end(self) -> None:
         """Drop all tangents; primal values keep no history of their own."""
         self.ended = True
-        for dual in list(self.members):
-            dual.tangent = None
-            if dual.primal._requires_grad:
-                dual.primal = wrap(dual.primal._data)
+        for value in list(self.members):
+            value.close()
 
 
 FORWARD_LEVELS: contextvars.ContextVar[tuple[ForwardLevel, ...]] = contextvars.ContextVar(
@@ -73,19 +71,53 @@ FORWARD_LEVELS: contextvars.ContextVar[tuple[ForwardLevel, ...]] = contextvars.C
 )
 
 
-class Dual(Operators):
-    """A primal value and its tangent (None: zero), as a payload."""
+class Moving(Operators):
+    """What the payloads of forward mode share: a primal, and how it changes along a direction."""
 
-    __slots__ = ("primal", "tangent", "owner", "number", "__weakref__")
+    __slots__ = ()
 
-    def __init__(
-        self, primal: Tensor, tangent: Tensor | None, owner: ForwardLevel, number: int
-    ) -> None:
-        self.primal = primal
-        self.tangent = tangent
-        self.owner = owner
-        self.number = number
-        owner.members.add(self)
+    primal: Tensor
+    owner: ForwardLevel
+    number: int
+
+    @property
+    def parts(self) -> tuple[Tensor | None, ...]:
+        """Everything it is made of: the primal first; None for what is zero."""
+        raise NotImplementedError
+
+    def made_of(self, parts: Sequence[Tensor | None]) -> Any:
+        """Another one of its level."""
+        raise NotImplementedError
+
+    def hold(self, parts: Sequence[Tensor | None]) -> None:
+        """Be made of these."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Its level ends: nothing moves, and the primal keeps no history of its own."""
+        primal = wrap(self.primal._data) if self.primal._requires_grad else self.primal
+        self.hold((primal, *(None for _ in self.parts[1:])))
+
+    def overwrite(self, result: Any) -> None:
+        """Store a result, with how it moves, in the memory of all parts."""
+        replace = REGISTRY["replace"]
+        mine = type(result) is type(self) and result.level == self.level and self.level
+        first, *rest = result.parts if mine else (held(result),)
+        if first._data.dtype != self.dtype:
+            first = cast(first, dtype=self.dtype)
+        inplace.apply_inplace(replace, (self.primal, first), {})
+        moved: list[Tensor | None] = []
+        for k, part in enumerate(self.parts[1:]):
+            value = rest[k] if rest else None
+            if value is not None:
+                value = fitted(value, first)
+            if part is None:  # nobody else shows this memory: see `adopt`
+                moved.append(None if value is None else value + 0)
+                continue
+            value = held(zeros_like(first)) if value is None else value
+            inplace.apply_inplace(replace, (part, value), {})
+            moved.append(part)
+        self.hold((self.primal, *moved))
 
     @property
     def level(self) -> int:
@@ -133,29 +165,13 @@ class Dual(Operators):
         """Steps between elements of the primal, in bytes."""
         return self.primal._data.strides
 
-    def over(self, primal: Tensor) -> Dual:
-        """Another primal of equal value with the same tangent."""
-        return Dual(primal, self.tangent, self.owner, self.number)
+    def over(self, primal: Tensor) -> Any:
+        """Another primal of equal value that changes alike."""
+        return self.made_of((primal, *self.parts[1:]))
 
-    def constant(self, tensor: Tensor) -> Dual:
-        """A Tensor of a lower level, as one of this level without a tangent."""
-        return Dual(tensor, None, self.owner, self.number)
-
-    def overwrite(self, result: Any) -> None:
-        """Store a result, its tangent included, in the memory of both."""
-        replace = REGISTRY["replace"]
-        mine = type(result) is Dual and result.level == self.level and self.level
-        value = result.primal if mine else held(result)
-        if value._data.dtype != self.dtype:
-            value = cast(value, dtype=self.dtype)
-        tangent = result.tangent if mine else None
-        inplace.apply_inplace(replace, (self.primal, value), {})
-        if self.tangent is None:
-            if tangent is not None:  # nobody else shows this memory: see `adopt`
-                self.tangent = fitted(tangent, value) + 0
-            return
-        tangent = held(zeros_like(value)) if tangent is None else fitted(tangent, value)
-        inplace.apply_inplace(replace, (self.tangent, tangent), {})
+    def constant(self, tensor: Tensor) -> Any:
+        """A Tensor of a lower level, as one of this level that does not change."""
+        return self.made_of((tensor, *(None for _ in self.parts[1:])))
 
     def __array__(self, *args: Any, **options: Any) -> Any:
         return np.asarray(memory(self), *args, **options)
@@ -167,14 +183,40 @@ class Dual(Operators):
     def __bool__(self) -> bool:
         return bool(self.primal)
 
+
+class Dual(Moving):
+    """A primal value and its tangent (None: zero), as a payload."""
+
+    __slots__ = ("primal", "tangent", "owner", "number", "__weakref__")
+
+    def __init__(
+        self, primal: Tensor, tangent: Tensor | None, owner: ForwardLevel, number: int
+    ) -> None:
+        self.primal = primal
+        self.tangent = tangent
+        self.owner = owner
+        self.number = number
+        owner.members.add(self)
+
+    @property
+    def parts(self) -> tuple[Tensor | None, ...]:
+        """Everything it is made of."""
+        return self.primal, self.tangent
+
+    def made_of(self, parts: Sequence[Tensor | None]) -> Dual:
+        """Another one of its level."""
+        primal, tangent = parts
+        assert primal is not None
+        return Dual(primal, tangent, self.owner, self.number)
+
+    def hold(self, parts: Sequence[Tensor | None]) -> None:
+        """Be made of these."""
+        primal, self.tangent = parts
+        assert primal is not None
+        self.primal = primal
+
     def __repr__(self) -> str:
         return f"Dual(level={self.level}, {self.primal!r}, tangent={self.tangent!r})"
-
-
-def tape_level(payload: Any) -> int:
-    """The innermost `vmap` that a payload belongs to; duals have the same shape at all levels."""
-    found = getattr(payload, "tape_level", None)
-    return level_of(payload) if found is None else int(found)
 
 
 def fitted(tangent: Tensor, primal: Any) -> Tensor:
@@ -198,30 +240,22 @@ def call_dual(primitive: Primitive, args: tuple[Any, ...], params: Params) -> An
     tangents: list[Any] = []
     for a in args:
         mine = type(a) is Dual and a.number == top.number
-        # a view is made from the Tensor, which knows its base; so is what must be recorded
         primals.append(a.primal if mine else a)
         tangents.append(a.tangent if mine else None)
-    plain = primals if primitive.view else bare(primals)
-    if plain is not primals and all(t is None or is_plain(t) for t in tangents):
-        # on arrays only, with NumPy's warnings off for all of it
-        moved = [None if t is None else t._data for t in tangents]
-        result, found = quiet.run(derive, primitive, plain, moved, params)
+    plain = False
+    if not primitive.view:  # a view is made from the Tensor, which knows its base
+        both = [*primals, *tangents]
+        values, plain = bare(both)
+        if not plain:  # an array beside values of a transform would warn like NumPy's
+            values = [a if type(v) is np.ndarray else v for a, v in zip(both, values, strict=True)]
+        primals, tangents = values[: len(args)], values[len(args) :]
+    if plain:  # on arrays only, with NumPy's warnings off for all of it
+        result, found = quiet.run(derive, primitive, primals, tangents, params)
     else:
         result, found = derive(primitive, primals, tangents, params)
     if isinstance(result, tuple):
-        return tuple(
-            Dual(held(o), None if t is None else dressed(t, held(o)), top.owner, top.number)
-            for o, t in zip(result, found, strict=True)
-        )
-    out = held(result)
-    if out._data.dtype.kind not in "fc":
-        return out._data
-    return Dual(out, None if found is None else dressed(found, out), top.owner, top.number)
-
-
-def is_plain(tensor: Tensor) -> bool:
-    """Whether nothing but an array is behind it."""
-    return type(tensor._data) is np.ndarray and not tensor._requires_grad
+        return tuple(dressed(o, t, top) for o, t in zip(result, found, strict=True))
+    return dressed(result, found, top)
 
 
 def derive(
@@ -243,9 +277,13 @@ def derive(
     return result, None
 
 
-def dressed(tangent: Any, out: Tensor) -> Tensor:
-    """The tangent that a rule gave, as that of `out`."""
-    return fitted(held(tangent), out)
+def dressed(result: Any, found: Any, level: Dual) -> Any:
+    """A result with the tangent that a rule gave; integers have none."""
+    out = held(result)
+    if out._data.dtype.kind not in "fc":
+        return out._data
+    tangent = None if found is None else fitted(held(found), out)
+    return Dual(out, tangent, level.owner, level.number)
 
 
 def tangent_of(
@@ -322,6 +360,19 @@ BY_KIND: dict[str, Callable[..., Any]] = {
 
 
 # ---------------------------------------------------------------- in and out of a level
+def check_shapes(primal: Tensor, tangent: Tensor) -> None:
+    """A tangent has the shape of its primal; else RuntimeError."""
+    if primal._data.shape != tangent._data.shape:
+        raise ArgumentRuntimeError(
+            with_site(
+                "Trying to set a forward gradient that has a different size than that of the "
+                f"original Tensor, this is not supported. Tensor is of size {list(primal.shape)} "
+                f"while the given forward gradient is of size {list(tangent.shape)}.",
+                3,
+            )
+        )
+
+
 def make(primal: Tensor, tangent: Tensor, owner: ForwardLevel, tracked: bool = True) -> Tensor:
     """A Tensor that carries a tangent, over the memory of `primal`.
 
@@ -344,9 +395,18 @@ def make(primal: Tensor, tangent: Tensor, owner: ForwardLevel, tracked: bool = T
 def split(tensor: Tensor, owner: ForwardLevel) -> tuple[Tensor, Tensor | None]:
     """The primal of a Tensor and its tangent at a level."""
     payload = tensor._data
-    if type(payload) is Batched:
+    if type(payload) is Batched or type(payload) is Shared:
         return split_batch(tensor, payload, owner)
-    if type(payload) is not Dual or not payload.level:
+    if not isinstance(payload, Moving) or not payload.level:
+        return tensor, None
+    if type(payload) is not Dual:
+        if any(part is not None and split(part, owner)[1] is not None for part in payload.parts):
+            raise UnsupportedError(
+                with_site(
+                    "unpack_dual inside taylor, of a tangent from outside: open the level inside, "
+                    "or use func.jvp of the whole of taylor"
+                )
+            )
         return tensor, None
     primal, slope = split(payload.primal, owner)
     direction, bend = (None, None) if payload.tangent is None else split(payload.tangent, owner)
@@ -362,7 +422,7 @@ def split(tensor: Tensor, owner: ForwardLevel) -> tuple[Tensor, Tensor | None]:
 
 
 def split_batch(
-    tensor: Tensor, payload: Batched, owner: ForwardLevel
+    tensor: Tensor, payload: Batched | Shared, owner: ForwardLevel
 ) -> tuple[Tensor, Tensor | None]:
     """As `split`, of one example of a batch that carries tangents from outside the `vmap`."""
     primal, tangent = split(payload.value, owner)
@@ -375,46 +435,49 @@ def split_batch(
                 "outside of the vmap: open the dual level inside, or use func.jvp"
             )
         )
-    return wrap(Batched(primal, payload.level)), wrap(Batched(tangent, payload.level))
+    kind = type(payload)
+    return wrap(kind(primal, payload.level)), wrap(kind(tangent, payload.level))
 
 
 def adopt(target: Tensor, payloads: list[Any]) -> None:
-    """Before a write of values with tangents: let the target, its base and all views have them."""
-    top: Dual | None = None
+    """Before a write: let the target, its base and all views be able to change as what is written.
+
+    A tangent of theirs becomes a batch where what is written differs between examples.
+    """
+    top: Moving | None = None
     for p in payloads:
-        if type(p) is Dual and p.tangent is not None and (top is None or p.level > top.level):
-            top = p
+        if isinstance(p, Moving) and any(c is not None for c in p.parts[1:]):
+            top = p if top is None or p.level > top.level else top
     if top is None or not top.level:
         return
-    payload = target._data
-    if type(payload) is Dual and payload.level == top.level and payload.tangent is not None:
-        return
-    if tape_level(payload) < top.tape_level or level_of(payload) > top.level:
+    if tape_level(payloads[0]) < top.tape_level or level_of(payloads[0]) > top.level:
         return  # refused by the caller
-    rare = target._rare
-    base = rare.base if rare is not None and rare.base is not None else target
-    if type(base._data) is Dual and base._data.level == top.level:
-        inner = base._data.primal
+    base, views = family(target)
+    if isinstance(base._data, Moving) and base._data.level == top.level:
+        inner, slopes = base._data.primal, base._data.parts[1:]
     else:
-        inner = wrap(base._data)
+        inner, slopes = wrap(base._data), (None,) * len(top.parts[1:])
         inner._counter = counter_of(base)
-        inner._requires_grad, inner._edge = base._requires_grad, base._edge
-        if inner._requires_grad and base.is_leaf:
-            inner = base.detach()  # written under no_grad
-    slope = held(zeros_like(inner))
-    base._data = Dual(inner, slope, top.owner, top.number)
-    for reference in (base._rare.views if base._rare is not None else None) or ():
-        view = reference()
-        if view is not None and view._rare is not None:
-            chain = view._rare.chain
-            shown, moved = apply_chain(inner, chain), apply_chain(slope, chain)
-            view._data = Dual(shown, moved, top.owner, top.number)
+        if not base.is_leaf:  # a leaf is written under no_grad
+            inner._requires_grad, inner._edge = base._requires_grad, base._edge
+    sources: list[Any] = []
+    for p in payloads:
+        sources += p.parts if isinstance(p, Moving) and p.level == top.level else (p,)
+    wide = [wrap(zeros_like(inner)) if slope is None else slope for slope in slopes]
+    for source in sources:
+        wide = [mapped_like(source, w) for w in wide]
+    if all(w is slope for w, slope in zip(wide, slopes, strict=True)):
+        return
+    base._data = top.made_of((inner, *wide))
+    for view in views:
+        chain = view._rare.chain  # type: ignore[union-attr]
+        view._data = top.made_of([apply_chain(part, chain) for part in (inner, *wide)])
 
 
 inplace.ADOPT.append(adopt)
 
 
-def rank(value: Dual) -> float:
+def rank(value: Moving) -> float:
     """Its level; of an ended one just above what it stands for."""
     return value.level or level_of(value.primal._data) + 0.05
 

@@ -208,7 +208,8 @@ class Pass:
                     self.finish_leaf(end)
                 else:
                     g = buffers.pop(end)
-                    accumulate(leaf, g, _references(g) == SOLE_LOCAL, False)
+                    sole = _references(g) == SOLE_LOCAL  # not inside a call, whose stack counts
+                    accumulate(leaf, g, sole, False)
             if node is None:
                 if not heap:
                     return

@@ -11,7 +11,15 @@ from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive, RuleSpec
 from pullback.core.quiet import quiet
-from pullback.eager.apply import cannot_store, failed, lift, mark_origin, promote, record
+from pullback.eager.apply import (
+    cannot_store,
+    failed,
+    lift,
+    mark_origin,
+    promote,
+    record,
+    tape_level,
+)
 from pullback.eager.tensor import Tensor, bump_version, wrap
 from pullback.eager.view import STALE, apply_chain, rebase
 from pullback.errors import GraphError, ShapeError, TracingError, UnsupportedError
@@ -19,7 +27,8 @@ from pullback.ops.broadcast import zeros_like
 from pullback.ops.movement import clone
 from pullback.typing import Params
 
-# Called before values of a transform are written: forward mode gives the target a tangent.
+# Called before values of a transform are written: the target becomes able to hold them (a batch
+# for vmap, a tangent for forward mode), with its base and all views.
 ADOPT: list[Any] = []
 
 
@@ -58,13 +67,13 @@ def has_memory(payload: Any) -> bool:
 
 
 def recorded_outside(payload: Any) -> bool:
-    """Whether an outer level records what is done with a batch: it may keep its values."""
-    value = payload if isinstance(payload, Tensor) else getattr(payload, "value", None)
-    while isinstance(value, Tensor):
-        if value._requires_grad:
-            return True
-        value = getattr(value._data, "value", None)
-    return False
+    """Whether an outer level records what is done with a value: it may keep it."""
+    if type(payload) is np.ndarray:
+        return False
+    if isinstance(payload, Tensor):
+        return payload._requires_grad or recorded_outside(payload._data)
+    parts = getattr(payload, "parts", None) or (getattr(payload, "value", None),)
+    return any(isinstance(part, Tensor) and recorded_outside(part) for part in parts)
 
 
 def not_shared(mapped: bool) -> Exception:
@@ -83,8 +92,8 @@ def not_shared(mapped: bool) -> Exception:
             "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a "
             "Tensor `other` in extra_args that has more elements than `self`: it differs between "
             "the examples, and the tensor written to is shared by all of them. Make that tensor "
-            "from a mapped one (torch.zeros_like(x), x.new_zeros(...), x.clone()), or use an "
-            "out-of-place operation",
+            "inside the mapped function, by a constructor (torch.zeros(...)) or from a mapped one "
+            "(torch.zeros_like(x), x.clone()), or use an out-of-place operation",
             3,
         )
     )
@@ -133,9 +142,11 @@ def apply_inplace(
     if special:
         for adopt in ADOPT:
             adopt(target, payloads)
-        payloads[0] = target._data
+            payloads[0] = target._data
+        mapped = max(tape_level(p) for p in payloads)
         payloads, mask = lift(args, payloads, mask)
-        if payloads[0] is target:  # other operands belong to a transform that it has no part in
+        if payloads[0] is target or mapped > tape_level(target._data):
+            # other operands belong to a transform that it has no part in
             raise not_shared(any(hasattr(p, "overwrite") for p in payloads))
     if primitive.prepares:
         payloads = promote(primitive, payloads, target._data.dtype)

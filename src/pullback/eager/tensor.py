@@ -30,7 +30,7 @@ class Rare:
     """What few tensors have, made on demand: hooks, view information, the accumulator."""
 
     __slots__ = ("base", "chain", "views", "hooks", "post_hooks", "accumulator", "retains", "multi",
-                 "retained_at")  # fmt: skip
+                 "retained_at", "born")  # fmt: skip
 
     def __init__(self) -> None:
         self.base: Tensor | None = None  # the tensor whose memory a view shows
@@ -42,6 +42,7 @@ class Rare:
         self.retains: bool = False
         self.retained_at: tuple[Node, int] | None = None
         self.multi: bool = False  # one of several outputs of one view operation
+        self.born: int = 0  # the innermost vmap in which a constructor made it
 
 
 class LazyEdge:
@@ -284,7 +285,7 @@ dispatch.WRAP = wrap
 
 def untangled(payload: Any) -> Any:
     """The payload without the tangents that it carries."""
-    while type(payload) is not np.ndarray and hasattr(payload, "tangent"):
+    while type(payload) is not np.ndarray and hasattr(payload, "primal"):
         payload = payload.primal._data
     return payload
 

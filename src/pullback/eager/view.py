@@ -62,6 +62,14 @@ def memory(value: Any) -> Any:
     return value
 
 
+def family(tensor: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """The tensor whose memory a tensor shows (itself, if it is no view), and its live views."""
+    rare = tensor._rare
+    base = tensor if rare is None or rare.base is None else rare.base
+    references = (base._rare.views if base._rare is not None else None) or ()
+    return base, [view for r in references if (view := r()) is not None]
+
+
 def register_view(base: Tensor, view: Tensor) -> None:
     """Put a view on its base's list, dropping dead ones now and then."""
     rare = rare_of(base)
@@ -105,17 +113,14 @@ def apply_chain(value: Any, chain: tuple[Any, ...]) -> Any:
 
 def rebase(view: Tensor, edge: tuple[Node, int]) -> None:
     """Give every live view of a changed base a lazy edge; `edge` is the base's new history."""
-    base = view._rare.base if view._rare is not None and view._rare.base is not None else view
+    base, views = family(view)
     base._edge = edge
     base._requires_grad = True
     follow(base)
-    views = base._rare.views if base._rare is not None else None
-    for reference in views or ():
-        other = reference()
-        if other is not None:
-            other._edge = STALE
-            other._requires_grad = True
-            follow(other)
+    for other in views:
+        other._edge = STALE
+        other._requires_grad = True
+        follow(other)
 
 
 def follow(tensor: Tensor) -> None:

@@ -15,11 +15,12 @@ __all__ = [
     "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
 ]
 
-# what goes beyond PyTorch and loads when first used (these need SciPy): name -> module
+# what goes beyond PyTorch and loads when first used: name -> module
 _LAZY = {
     "implicit": "pullback.transforms.implicit",
     "sparse_hessian": "pullback.transforms.sparse",
     "sparse_jacobian": "pullback.transforms.sparse",
+    "taylor": "pullback.transforms.taylor",
 }
 __all__ += list(_LAZY)
 

@@ -24,6 +24,7 @@ ACCURACY = {
     "exp": 1.25, "exp2": 1.5, "expm1": 2.0, "log": 1.25, "log2": 1.5, "log10": 1.5, "log1p": 1.5,
     "tanh": 1.5, "sigmoid": 2.5, "sinh": 2.0, "cosh": 1.5, "sin": 1.5, "cos": 1.5, "tan": 2.5,
     "pow": 1.5, "rsqrt": 1.5, "round": 1.0,
+    "elu": 3.0, "huber": 2.0,
 }  # fmt: skip
 
 HALF_LN2 = 0.34658  # a little over ln(2) / 2, for the rounding of the reduction

@@ -71,6 +71,29 @@ where = general(
     doc="a where condition holds, b elsewhere",
 )  # fmt: skip
 
+linked = elementwise(
+    "linked", lambda a, x: np.where(True, a, x), node_name="ThresholdBackwardBackward0",
+    vjp=dict(a=lambda g: g, x=lambda g: None), jvp=dict(a=lambda t: t, x=lambda t: zeros_like(t)),
+    emit=lambda ir, a, x: a,
+    doc="a, which does not change with x: `autograd.grad` gives zeros, and no pass computes them",
+)  # fmt: skip
+
+
+def link(value: Any, x: Any) -> Any:
+    """A slope that is constant in x: on the tape its derivative is 0, as in PyTorch, not absent."""
+    if type(x) is np.ndarray or not getattr(x, "requires_grad", False):
+        return value
+    return linked(value, x)
+
+
+gated = elementwise(
+    "gated", _where, inputs=("condition", "x", "fixed"), promotion="where",
+    vjp=dict(x=lambda g, condition, x: link(where(condition, g, 0), x)),
+    jvp=dict(x=lambda t, condition: where(condition, t, 0)),
+    emit=lambda ir, condition, x, fixed: ir.select(condition, x, fixed),
+    doc="x where condition holds, a constant elsewhere",
+)  # fmt: skip
+
 # ---------------------------------------------------------------- arithmetic
 add = elementwise(
     "add", np.add, partials=dict(a=1, b=1),
@@ -114,18 +137,24 @@ def _power(a: Any, b: Any) -> Any:
         return np.power(a.astype(np.int64), b).astype(bool) if not is_number(b) else a**b
     if is_number(b) and b == -0.5 and getattr(a, "dtype", _FLOAT).kind == "f":
         return np.reciprocal(np.sqrt(a))  # NaN at -inf, as a ** 0.5 is; C's pow has 0
-    return a**b
+    out = a**b
+    if out.dtype.kind == "c" and np.isnan(out).any():
+        # NumPy multiplies for a whole b, and a huge a ** 20 is no number to divide by
+        return np.where(np.isnan(out) & np.isfinite(a) & (a != 0), np.exp(b * np.log(a)), out)
+    return out
 
 
 def _known_power_slope(g: Any, a: Any, b: Any) -> Any:
     """g * conj(b a^(b-1)) for a number b."""
     if b == 0:
         return zeros_like(g)
-    if b == 1:
-        return g
-    if b == 2:
-        return g * conj(a * 2)
-    return g * conj(b * (pow_(a, -0.5) if b == 0.5 else a ** (b - 1)))
+    # on the tape the result depends on a, if only by a ** 0
+    if type(a) is np.ndarray or not getattr(a, "requires_grad", False):
+        if b == 1:
+            return g
+        if b == 2:
+            return g * conj(a * 2)
+    return g * conj(b * pow_(a, b - 1))
 
 
 def _power_in_base(g: Any, a: Any, b: Any) -> Any:
@@ -135,7 +164,7 @@ def _power_in_base(g: Any, a: Any, b: Any) -> Any:
     """
     if is_number(b):
         return _known_power_slope(g, a, b)
-    power = a ** (b - 1)
+    power = pow_(a, b - 1)
     size = abs_(power) if is_complex(power) else power
     constant = logical_and(b == 0, logical_not(logical_and(size > 0, size < math.inf)))
     return where(constant, 0, g * conj(b * power))
@@ -146,7 +175,7 @@ def _power_in_exponent(a: Any, b: Any, out: Any) -> Any:
 
     Second derivatives there are 0 for b > 1, and NaN for b <= 1, where there are none.
     """
-    exponent = real(b) if is_complex(b) else b
+    exponent = where(imag(b) == 0, real(b), -1) if is_complex(b) else b  # 0 ** 1j has no value
     if is_number(a):
         if a == 0:
             return where(exponent >= 0, 0, where(exponent > 0, 0, out) * -math.inf)
@@ -166,8 +195,13 @@ pow_ = elementwise(
     emit=lambda ir, a, b: ir.power(a, b), reference="operator.pow", doc="a ** b",
     refuses=(kernel("b", "pow"),),
 )  # fmt: skip
+def _square_rule(g: Any, x: Any) -> Any:
+    return g * conj(x * 2) if type(x) is np.ndarray else _known_power_slope(g, x, 2)
+
+
 square = elementwise(
-    "square", np.square, partials=dict(x=lambda x: x * 2), promotion=None,
+    "square", np.square, promotion=None, vjp=dict(x=_square_rule),
+    jvp=dict(x=lambda t, x: t * (x * 2)),
     node_name="PowBackward0", emit=lambda ir, x: ir.fmul(x, x), doc="x * x",
 )  # fmt: skip
 reciprocal = elementwise(
@@ -351,9 +385,8 @@ asinh = elementwise(
 
 def _acosh_slope(x: Any) -> Any:
     """1 / sqrt(x^2 - 1), positive below -1 too; for complex x the branch of acosh."""
-    if is_complex(x):
-        return rsqrt(x - 1) * rsqrt(x + 1)
-    return rsqrt((x - 1) * (x + 1) + 0.0)  # the sum makes -0 (at -1) a 0
+    size = x if is_complex(x) else abs_(x)
+    return rsqrt(size - 1) * rsqrt(size + 1)
 
 
 acosh = elementwise(
@@ -540,7 +573,7 @@ def _relu(x: Any) -> Any:
 
 relu = elementwise(
     "relu", _relu, promotion=None,
-    vjp=dict(x=lambda g, out: where(out <= 0, 0, g)),
+    vjp=dict(x=lambda g, out: link(where(out <= 0, 0, g), out)),
     jvp=dict(x=lambda t, out: where(out <= 0, 0, t)),
     emit=lambda ir, x: ir.fmax(x, ir.constant(0.0)), doc="max(x, 0), with derivative 0 at 0",
     refuses=(Refusal("b", "Boolean inputs not supported for relu"), *_NO_COMPLEX_BOUND),

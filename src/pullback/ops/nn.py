@@ -11,7 +11,7 @@ from pullback.core.callsite import with_site
 from pullback.core.refusal import kernel
 from pullback.errors import UnsupportedError
 from pullback.ops.broadcast import broadcast_to, shape_of, sum_
-from pullback.ops.elementwise import exp, sigmoid, where
+from pullback.ops.elementwise import abs_, clamp, exp, link, log, log1p, sigmoid, sign, where
 from pullback.ops.indexing import _pick, unpick
 from pullback.ops.kinds import elementwise, general
 from pullback.typing import Shape
@@ -63,13 +63,27 @@ log_softmax = general(
 
 
 def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
-    scaled = x * beta
-    with_log = np.log1p(np.exp(-np.abs(scaled))) + np.maximum(scaled, 0)
-    return np.where(scaled > threshold, x, with_log / beta).astype(x.dtype, copy=False)
+    scaled = x if beta == 1 else x * beta
+    curve = np.log1p(np.exp(-np.abs(scaled))) + np.maximum(scaled, 0)
+    if beta != 1:
+        curve = curve / beta
+    if threshold < math.inf:
+        curve = np.where(scaled > threshold, x, curve)
+    return np.asarray(curve).astype(x.dtype, copy=False)
+
+
+def _softplus_slope(x: Any, threshold: float) -> Any:
+    """sigmoid(x), with a derivative that is exact in both tails, and 0 from the threshold on."""
+    if threshold < math.inf:
+        x = where(x >= threshold, threshold, x)
+    low = sigmoid(where(x > 0, -x, x))
+    return where(x > 0, 1 - low, low)
 
 
 def _softplus_rule(g: Any, x: Any, beta: float, threshold: float) -> Any:
-    return where(x * beta > threshold, g, g * sigmoid(x * beta))
+    scaled = x if beta == 1 else x * beta
+    slope = sigmoid(scaled) if type(x) is np.ndarray else _softplus_slope(scaled, threshold)
+    return where(scaled > threshold, g, g * slope) if threshold < math.inf else g * slope
 
 
 softplus = elementwise(
@@ -83,12 +97,93 @@ def _leaky_relu(x: Any, *, negative_slope: float) -> Any:
 
 
 def _leaky_relu_rule(g: Any, x: Any, negative_slope: float) -> Any:
-    return where(x > 0, g, g * negative_slope)
+    return link(where(x > 0, g, g * negative_slope), x)
 
 
 leaky_relu = elementwise(
     "leaky_relu", _leaky_relu, promotion=None, vjp=dict(x=_leaky_relu_rule),
     jvp=dict(x=_leaky_relu_rule), doc="x, or negative_slope x below 0",
+)  # fmt: skip
+
+
+def _elu(x: Any, *, alpha: float, scale: float, rate: float) -> Any:
+    below = np.expm1(np.minimum(x, 0) * rate) * (alpha * scale)
+    return np.where(x < 0, below, x * scale)
+
+
+def _elu_rule(g: Any, x: Any, alpha: float, scale: float, rate: float) -> Any:
+    """At 0 the slope is the one from below, and constant; NaN stays."""
+    below = exp(where(x >= 0, 0, x) * rate) * (alpha * scale * rate)
+    return where(x > 0, g * scale, g * below)
+
+
+def _emit_elu(ir: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
+    low = ir.clamp(x, None, 0.0)
+    below = ir.fmul(ir.expm1(ir.fmul(low, ir.constant(rate))), ir.constant(alpha * scale))
+    above = ir.fmul(x, ir.constant(scale))
+    return ir.select(ir.compare("<", x, ir.constant(0.0)), below, above)
+
+
+elu = elementwise(
+    "elu", _elu, promotion=None, vjp=dict(x=_elu_rule), jvp=dict(x=_elu_rule), emit=_emit_elu,
+    doc="scale x, or scale alpha (exp(rate x) - 1) below 0",
+)  # fmt: skip
+
+
+def _huber(x: Any, *, delta: float) -> Any:
+    size = np.abs(x)
+    return np.where(size <= delta, x * x * 0.5, (size - delta / 2) * delta)
+
+
+def _huber_rule(g: Any, x: Any, delta: float) -> Any:
+    """At the ties, and for NaN, the slope is constant."""
+    return g * where(abs_(x) < delta, x, where(x != x, math.nan, sign(x) * delta))
+
+
+def _emit_huber(ir: Any, x: Any, *, delta: float) -> Any:
+    size = ir.fabs(x)
+    near = ir.fmul(ir.fmul(x, x), ir.constant(0.5))
+    far = ir.fmul(ir.fsub(size, ir.constant(delta / 2)), ir.constant(delta))
+    return ir.select(ir.compare("<=", size, ir.constant(delta)), near, far)
+
+
+huber = elementwise(
+    "huber", _huber, promotion="float", vjp=dict(x=_huber_rule), jvp=dict(x=_huber_rule),
+    emit=_emit_huber, doc="x^2 / 2 for |x| up to delta, delta (|x| - delta / 2) beyond",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- the loss of probabilities
+_EPSILON = 1e-12  # how far PyTorch keeps the slope's denominator from 0
+
+
+def _bce(x: Any, t: Any) -> Any:
+    return (t - 1) * np.maximum(np.log1p(-x), -100) - t * np.maximum(np.log(x), -100)
+
+
+def _bce_slope(x: Any, t: Any) -> Any:
+    return (x - t) / np.maximum((1 - x) * x, _EPSILON)
+
+
+def _bce_curve(x: Any, t: Any) -> Any:
+    """d bce_slope / dx, which stays finite at 0 and 1 as well."""
+    away = (x + _EPSILON) * (1 - x + _EPSILON)
+    return (x * x - 2 * x * t + t) / (away * away)
+
+
+def _bce_in_target(x: Any) -> Any:
+    return log1p(-x) - log(x)
+
+
+bce_slope = elementwise(
+    "bce_slope", _bce_slope, promotion="float",
+    partials=dict(x=_bce_curve, t=lambda x: -1 / clamp((1 - x) * x, min=_EPSILON, max=None)),
+    doc="(x - t) / (x (1 - x)), with a denominator of at least 1e-12",
+)  # fmt: skip
+bce = elementwise(
+    "bce", _bce, promotion="float", node_name="BinaryCrossEntropyBackward0",
+    partials=dict(x=lambda x, t: bce_slope(x, t), t=_bce_in_target),
+    doc="-(t log x + (1 - t) log(1 - x)), with logarithms of at least -100",
 )  # fmt: skip
 
 

@@ -13,8 +13,6 @@ from pullback.ops.elementwise import (
     abs_,
     exp,
     log,
-    logical_and,
-    logical_or,
     pow_,
     real,
     sgn,
@@ -178,31 +176,54 @@ smallest = general(
 )  # fmt: skip
 
 
-def _middle(x: Any, *, axis: Axes, keepdims: bool, skip: bool) -> Any:
+def _ordered(x: Any, axis: Axes) -> Any:
+    """The elements of each slice along a last axis, from the smallest to NaN."""
+    rest = [i for i in range(x.ndim) if i not in axis]
+    rows = x.transpose(*rest, *axis).reshape(*(x.shape[i] for i in rest), count(x.shape, axis))
+    return np.sort(rows, -1)
+
+
+def _of_nothing(x: Any, axis: Axes, keepdims: bool) -> Any:
+    """The median of no elements: NaN, or the least integer."""
+    shape = tuple(n for i, n in enumerate(x.shape) if i not in axis)
+    nothing = math.nan if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    return np.full(kept_shape(x.shape, axis) if keepdims else shape, nothing, x.dtype)
+
+
+def _middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     if not axis:
         return x.copy()
-    rest = [i for i in range(x.ndim) if i not in axis]
-    n = math.prod(x.shape[i] for i in axis)
-    rows = x.transpose(*rest, *axis).reshape(*(x.shape[i] for i in rest), n)
-    if not n:
-        return np.full(kept_shape(x.shape, axis) if keepdims else rows.shape[:-1],
-                       math.nan if x.dtype.kind == "f" else np.iinfo(x.dtype).min, x.dtype)
-    ordered = np.sort(rows, -1)  # NaN goes last
-    if skip:
-        last = np.maximum((ordered == ordered).sum(-1, keepdims=True) - 1, 0)
-        out = np.take_along_axis(ordered, last // 2, -1)[..., 0]
-    else:
-        out = ordered[..., (n - 1) // 2]
-    if x.dtype.kind == "f" and not skip:
+    ordered = _ordered(x, axis)
+    if not ordered.shape[-1]:
+        return _of_nothing(x, axis, keepdims)
+    out = ordered[..., (ordered.shape[-1] - 1) // 2]
+    if x.dtype.kind == "f":
         out = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], out)
     return out.reshape(kept_shape(x.shape, axis)) if keepdims else out
 
 
 middle = general(
-    "middle", _middle, refuses=(kernel("bc", "median_cpu"),), vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
-    node_name="MedianBackward0",
-    doc="the median (the lower of two; `skip` leaves NaNs out); ties, or NaNs, share the gradient",
-    **_REDUCTION,
+    "middle", _middle, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    node_name="MedianBackward0", refuses=(kernel("bc", "median_cpu"),),
+    doc="the median (the lower of two); ties, or NaNs, share the gradient", **_REDUCTION,
+)  # fmt: skip
+
+
+def _nan_middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
+    if not axis:
+        return x.copy()
+    ordered = _ordered(x, axis)
+    if not ordered.shape[-1]:
+        return _of_nothing(x, axis, keepdims)
+    present = (ordered == ordered).sum(-1, keepdims=True)
+    out = np.take_along_axis(ordered, np.maximum((present - 1) // 2, 0), -1)[..., 0]
+    return out.reshape(kept_shape(x.shape, axis)) if keepdims else out
+
+
+nan_middle = general(
+    "nan_middle", _nan_middle, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    node_name="NanmedianBackward0", refuses=(kernel("bc", "median_cpu"),),
+    doc="the median (the lower of two) of what is not NaN; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
 
 
@@ -321,10 +342,17 @@ def _std_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool, correctio
     return _var_forward(t, x, axis, keepdims, correction) * _half_over(out)
 
 
+def _std(x: Any, *, axis: Axes, keepdims: bool, correction: float) -> Any:
+    squares = _var(x, axis=axis, keepdims=keepdims, correction=correction)
+    if squares.dtype == np.float32 and not ((squares > 1e-37) & (squares < math.inf)).all():
+        # the squares leave the range of float32, their root does not
+        wide = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+        squares = _var(wide, axis=axis, keepdims=keepdims, correction=correction)
+    return np.sqrt(squares).astype(x.real.dtype, copy=False)
+
+
 std = general(
-    "std", lambda x, *, axis, keepdims, correction: np.sqrt(
-        _var(x, axis=axis, keepdims=keepdims, correction=correction)),
-    vjp=dict(x=_std_back), jvp=dict(x=_std_forward),
+    "std", _std, vjp=dict(x=_std_back), jvp=dict(x=_std_forward),
     doc="the standard deviation over axes", **_REDUCTION,
 )  # fmt: skip
 
@@ -365,9 +393,13 @@ def _norm_direction(x: Any, o: Any, p: float, axis: Axes) -> Any:
         ones, number = _among(abs_(x), o, axis)
         return sgn(x) * (ones / number)
     size = abs_(x)
-    ratio = where(size == 0, 1, size) / safe
-    zero = logical_or(o == 0, logical_and(size == 0, o == o))  # a norm of NaN leaves no 0
-    return where(zero, 0, sgn(x) * ratio ** (p - 1))
+    if p < 1:
+        # the infinite slope at a 0 counts as 0; but a norm that is infinite or NaN leaves no 0
+        ratio = where(size == 0, 1, size) / safe
+        return where(size == 0, o * 0, where(o == 0, 0, sgn(x) * ratio ** (p - 1)))
+    if p < 2:  # the slope of the slope is infinite at a 0, and must not reach `o`
+        return where(o == 0, 0, sgn(x) * size ** (p - 1) / safe ** (p - 1))
+    return where(o == 0, 0, sgn(x) * (size / safe) ** (p - 1))
 
 
 def _norm_back(g: Any, x: Any, out: Any, p: float, axis: Axes, keepdims: bool) -> Any:
@@ -404,7 +436,7 @@ cumsum = linear(
 
 
 def _cumprod_back(g: Any, x: Any, out: Any, axis: int) -> Any:
-    if not x.ndim:
+    if not x.ndim or x.shape[axis] == 1:
         return g
     if not may_hold_zero(x):
         return _reverse_cumsum(g * conj(out), axis) / conj(x)
@@ -470,5 +502,6 @@ cumprod = general(
 
 __all__ = [
     "all_", "amax", "amin", "any_", "argmax", "argmin", "cast", "cumprod", "cumsum", "log",
-    "largest", "logcumsumexp", "logsumexp", "mean", "middle", "norm", "pow_", "prod", "sign", "smallest", "std", "sum_", "var",
+    "largest", "logcumsumexp", "logsumexp", "mean", "middle", "nan_middle", "norm", "pow_", "prod",
+    "sign", "smallest", "std", "sum_", "var",
 ]  # fmt: skip

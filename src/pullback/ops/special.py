@@ -11,7 +11,16 @@ from pullback.core.callsite import with_site
 from pullback.core.refusal import kernel
 from pullback.errors import UnsupportedError
 from pullback.ops.broadcast import zeros_like
-from pullback.ops.elementwise import exp
+from pullback.ops.elementwise import (
+    abs_,
+    cos,
+    exp,
+    log,
+    logical_and,
+    logical_or,
+    sign,
+    where,
+)
 from pullback.ops.kinds import elementwise, linear
 from pullback.typing import Shape
 
@@ -42,7 +51,10 @@ erfc = elementwise(
 def _polygamma(x: Any, *, order: int) -> Any:
     name = "polygamma" if order else "psi"
     function = scipy_special(name)
-    return _same_float(x, function(order, x) if order else function(x))
+    value = function(order, x) if order else function(x)
+    # a pole at each -n: at -inf PyTorch keeps its sign where that is the same for all
+    beyond = (-1) ** (order + 1) * math.inf if order > 1 else math.nan
+    return _same_float(x, np.where(x == -math.inf, beyond, value))
 
 
 def _polygamma_rule(g: Any, x: Any, order: int) -> Any:
@@ -71,6 +83,78 @@ nextafter = elementwise(
     "nextafter", np.nextafter, vjp=dict(a=lambda g: g, b=lambda g: zeros_like(g)),
     jvp=dict(a=lambda t: t, b=lambda t: zeros_like(t)),
     doc="the next number from a to b", refuses=(kernel("biuc", "nextafter_cpu"),),
+)  # fmt: skip
+
+
+def _copysign_slope(a: Any, out: Any) -> Any:
+    """Whether the sign was kept (1) or changed (-1); 0 at 0, as for |a|."""
+    return where(a != a, math.nan, sign(a) * sign(out))
+
+
+copysign = elementwise(
+    "copysign", np.copysign, promotion="float", partials=dict(a=_copysign_slope),
+    vjp=dict(b=lambda g: zeros_like(g)), jvp=dict(b=lambda t: zeros_like(t)),
+    doc="|a| with the sign of b (-0.0 counts as negative)",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- quotients with a hole
+def _sinc(x: Any) -> Any:
+    angle = np.where(x == 0, 1, x) * math.pi
+    return np.where(x == 0, 1, np.sin(angle) / angle).astype(x.dtype, copy=False)
+
+
+# d/du (sin u / u) = u sum_k c_k u^(2 k), exact in float64 for |u| < 1
+_SINC_SERIES = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 11))
+
+
+def _sinc_slope(x: Any, out: Any) -> Any:
+    """By its series near 0, where cos(pi x) - sinc(x) cancels; so are all higher derivatives."""
+    near = abs_(x) < 1 / math.pi
+    u = where(near, x, 0) * math.pi
+    square = u * u
+    series: Any = _SINC_SERIES[-1]
+    for c in _SINC_SERIES[-2::-1]:
+        series = series * square + c
+    away = where(near, 1, x)
+    return where(near, series * u * math.pi, (cos(away * math.pi) - out) / away)
+
+
+sinc = elementwise(
+    "sinc", _sinc, promotion="float", partials=dict(x=_sinc_slope),
+    doc="sin(pi x) / (pi x), 1 at 0",
+)  # fmt: skip
+
+
+def _logit(x: Any) -> Any:
+    return np.log(x / (1 - x))
+
+
+def _logit_rule(g: Any, x: Any) -> Any:
+    """NaN outside [0, 1], as the value is."""
+    return where(logical_or(x < 0, x > 1), math.nan, g / (x * (1 - x)))
+
+
+logit = elementwise(
+    "logit", _logit, promotion="float", vjp=dict(x=_logit_rule), jvp=dict(x=_logit_rule),
+    doc="log(x / (1 - x))",
+)  # fmt: skip
+
+
+def _xlogy(a: Any, b: Any) -> Any:
+    return np.where(np.logical_and(a == 0, b == b), 0, a * np.log(b))
+
+
+def _xlogy_in_factor(g: Any, a: Any, b: Any) -> Any:
+    """log b, but 0 where a zero a hides a b that has none."""
+    return where(logical_and(a == 0, b <= 0), 0, g * log(b))
+
+
+xlogy = elementwise(
+    "xlogy", _xlogy, promotion="float",
+    vjp=dict(a=_xlogy_in_factor, b=lambda g, a, b: g * a / b),
+    jvp=dict(a=_xlogy_in_factor, b=lambda t, a, b: t * a / b),
+    doc="a log(b), and 0 where a is 0 and b no NaN",
 )  # fmt: skip
 
 

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from pullback.core import dtypes, tree
+from pullback.core import tree
 from pullback.core.callsite import with_site
-from pullback.eager.batched import held
 from pullback.eager.dual import ForwardLevel, make, split
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
+from pullback.errors import ArgumentRuntimeError
 from pullback.ops.broadcast import zeros_like
+from pullback.transforms.inputs import matched, with_aux
 
 
 def jvp(
@@ -31,17 +31,19 @@ def jvp(
     >>> pullback.func.jvp(pullback.sin, (pullback.tensor(0.0),), (pullback.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
-    values, slopes, structure = _matched(primals, tangents)
+    values, slopes, structure = matched(
+        primals, tangents, "jvp(f, primals, tangents)", "primals", "tangents"
+    )
     level = ForwardLevel()
     try:
         duals = [make(p, t, level, tracked=False) for p, t in zip(values, slopes, strict=True)]
         result = func(*tree.unflatten(structure, duals))
         aux: Any = None
         if has_aux:
-            result, aux = _with_aux(result, "jvp")
+            result, aux = with_aux(result, "jvp(f, primals, tangents)")
             aux = tree.map_leaves(lambda x: _primal(x, level), aux)
         outputs, shape = tree.flatten(result)
-        found = [_apart(out, level, strict, "jvp") for out in outputs]
+        found = [_apart(out, level, strict) for out in outputs]
     finally:
         level.end()
     output = tree.unflatten(shape, [p for p, _ in found])
@@ -65,73 +67,16 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     return func(*primals), functools.wraps(func)(derivative)
 
 
-def _matched(primals: Any, tangents: Any) -> tuple[list[Tensor], list[Tensor], tree.Structure]:
-    """The leaves of both arguments, checked."""
-    for name, value in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(value, tuple):
-            raise ArgumentRuntimeError(
-                with_site(
-                    f"jvp(f, primals, tangents): Expected {name} to be a tuple. E.g. it should be "
-                    f"valid to call f(*primals). Got {type(value).__name__}")
-            )
-    values, structure = tree.flatten(primals)
-    slopes, other = tree.flatten(tangents)
-    if not values:
-        raise ArgumentRuntimeError(
-            with_site(
-                "jvp(f, primals, tangents): Expected primals to be non-empty tuple of tensors")
-        )
-    if structure != other:
-        raise ArgumentRuntimeError(
-            with_site(
-                "jvp(f, primals, tangents): Expected primals and tangents to have the same python "
-                f"structure: {len(values)} and {len(slopes)} tensors were given, in {structure} "
-                f"and {other}")
-        )
-    for i, (p, t) in enumerate(zip(values, slopes, strict=True)):
-        for name, x in (("primals", p), ("tangents", t)):
-            if not isinstance(x, Tensor):
-                raise ArgumentRuntimeError(
-                    with_site(
-                        f"jvp(f, primals, tangents): Expected {name} to be a tuple of Tensors; "
-                        f"entry {i} is of type {type(x).__name__}")
-                )
-            if not dtypes.is_differentiable(x._data.dtype):
-                raise ArgumentTypeError(
-                    with_site(
-                        f"jvp(f, primals, tangents): Expected {name} to be floating point or "
-                        f"complex, but got: {x.dtype} for entry {i}")
-                )
-        if p._data.shape != t._data.shape:
-            raise ArgumentRuntimeError(
-                with_site(
-                    "Trying to set a forward gradient that has a different size than that of the "
-                    f"original Tensor, this is not supported. Tensor is of size {list(p.shape)} "
-                    f"while the given forward gradient is of size {list(t.shape)}.")
-            )
-    return values, slopes, structure
-
-
-def _with_aux(result: Any, name: str) -> tuple[Any, Any]:
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise ArgumentRuntimeError(
-            with_site(
-                f"{name}(f, ...): output of function f should be a tuple: (output, aux) if "
-                "has_aux is True")
-        )
-    return result
-
-
 def _primal(value: Any, level: ForwardLevel) -> Any:
     return split(value, level)[0] if isinstance(value, Tensor) else value
 
 
-def _apart(out: Any, level: ForwardLevel, strict: bool, name: str) -> tuple[Tensor, Tensor]:
+def _apart(out: Any, level: ForwardLevel, strict: bool) -> tuple[Tensor, Tensor]:
     """One output as its primal and its tangent."""
     if not isinstance(out, Tensor):
         raise ArgumentRuntimeError(
             with_site(
-                f"{name}(f, primals, tangents): Expected f to return only tensors, or nested "
+                "jvp(f, primals, tangents): Expected f to return only tensors, or nested "
                 f"containers of them; got {type(out).__name__}")
         )
     primal, tangent = split(out, level)
@@ -139,9 +84,8 @@ def _apart(out: Any, level: ForwardLevel, strict: bool, name: str) -> tuple[Tens
         if strict:
             raise ArgumentRuntimeError(
                 with_site(
-                    f"{name}(f, primals, tangents, strict=True): The output of f is independent "
+                    "jvp(f, primals, tangents, strict=True): The output of f is independent "
                     "of the inputs. This is not allowed with strict=True.")
             )
-        zero = zeros_like(primal)
-        tangent = held(zero) if isinstance(zero, Tensor) else wrap(zero)
+        tangent = wrap(zeros_like(primal))
     return primal, tangent

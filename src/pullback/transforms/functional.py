@@ -28,6 +28,7 @@ from pullback.errors import (
     UnsupportedError,
 )
 from pullback.ops.movement import alias
+from pullback.transforms.inputs import basis
 from pullback.transforms.vmap import vmap
 
 Tensors = tuple[Tensor, ...]
@@ -490,7 +491,7 @@ def _batched_rows(outputs: Tensors, xs: Tensors, create_graph: bool) -> list[Ten
     counts = [o.numel() for o in outputs]
     found: Gradients = (None,) * len(xs)
     if sum(counts):
-        found = gradients_of(outputs, xs, basis(outputs, counts), create_graph, True, batched=True)
+        found = gradients_of(outputs, xs, basis(outputs), create_graph, True, batched=True)
     blocks = []
     start = 0
     for out, count in zip(outputs, counts, strict=True):
@@ -502,17 +503,6 @@ def _batched_rows(outputs: Tensors, xs: Tensors, create_graph: bool) -> list[Ten
         blocks.append(tuple(block))
         start += count
     return blocks
-
-
-def basis(tensors: Tensors, counts: list[int]) -> Tensors:
-    """The unit vectors of all tensors together: for each, a batch `(sum(counts), *shape)`."""
-    total, start, found = sum(counts), 0, []
-    for x, count in zip(tensors, counts, strict=True):
-        chunk = np.zeros((total, x.numel()), x._data.dtype)
-        chunk[np.arange(start, start + count), np.arange(count)] = 1
-        found.append(wrap(chunk.reshape(total, *x.shape)))
-        start += count
-    return tuple(found)
 
 
 def _forward_jacobian(
@@ -557,7 +547,7 @@ def _pushed(func: Callable[..., Any], xs: Tensors, tupled: bool) -> Any:
     counts = [x.numel() for x in xs]
     with forward.dual_level():
         if sum(counts):
-            columns = vmap(push)(basis(xs, counts))
+            columns = vmap(push)(basis(xs))
         else:
             one = push(tuple(map(_zeros, xs)))  # only the shapes of the outputs matter
             columns = tuple(_zeros(o, (0, *o.shape)) for o in one)

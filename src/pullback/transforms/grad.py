@@ -8,14 +8,17 @@ from typing import Any
 
 from pullback.api.autograd import grad as gradients
 from pullback.config import MODE, NO_GRAD
-from pullback.core import tree
+from pullback.core import dtypes, tree
 from pullback.core.callsite import with_site
 from pullback.eager.batched import raised
 from pullback.eager.node import AccumulateGrad, Node
-from pullback.eager.tensor import Tensor, gradient_edge, wrap
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError
+from pullback.eager.tensor import Tensor, counter_of, gradient_edge, wrap
+from pullback.errors import ArgumentRuntimeError
 from pullback.ops.broadcast import zeros_like
 from pullback.ops.movement import alias
+from pullback.transforms.inputs import Inputs, with_aux
+
+CALL = "grad_and_value(f)(*args)"  # how PyTorch's messages begin
 
 
 def fresh(tensor: Tensor) -> Tensor:
@@ -23,11 +26,27 @@ def fresh(tensor: Tensor) -> Tensor:
 
     A tensor of which nobody outside wants a derivative becomes a plain leaf.
     """
+    if not dtypes.is_differentiable(tensor._data.dtype):
+        raise ArgumentRuntimeError(
+            with_site(
+                "only Tensors of floating point dtype can require gradients, and complex ones; "
+                f"got an argument of dtype {tensor.dtype} to differentiate in")
+        )
     tensor = raised(tensor)
-    if tensor._requires_grad and not MODE.get() & NO_GRAD:
+    if tensor._requires_grad:
         return alias(tensor)
-    out = wrap(tensor._data)
+    out = released(tensor)
     out._requires_grad = True
+    return out
+
+
+def released(tensor: Tensor) -> Tensor:
+    """A tensor without the history inside the transform; its tangents stay, its memory is shared.
+
+    Unlike `detach`, which cuts the tangents of outer levels too.
+    """
+    out = wrap(tensor._data)
+    out._counter = counter_of(tensor)
     return out
 
 
@@ -71,64 +90,53 @@ def grad_and_value(
 
     @functools.wraps(func)
     def derivative(*args: Any, **kwargs: Any) -> Any:
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        for n in numbers:
-            if not -len(args) <= n < len(args):
-                raise ArgumentRuntimeError(
-                    with_site(
-                        f"Got argnum={n}, but only {len(args)} positional inputs"
-                    )
-                )
-        inner = list(args)
-        leaves: list[Tensor] = []
-
-        def enter(x: Any) -> Any:
-            if not isinstance(x, Tensor):
-                raise ArgumentTypeError(
-                    with_site(f"grad: differentiated arguments must be Tensors, got {type(x)}")
-                )
-            leaves.append(fresh(x))
-            return leaves[-1]
-
-        token = MODE.set(MODE.get() & ~NO_GRAD)
+        inputs = Inputs(func, args, kwargs, argnums, "grad")
+        mode = MODE.get()
+        token = MODE.set(mode & ~NO_GRAD)
         try:
-            outer = not token.old_value & NO_GRAD if isinstance(token.old_value, int) else True
-            for n in numbers:
-                inner[n] = tree.map_leaves(enter, args[n])
-            result = func(*inner, **kwargs)
-            value, aux = result if has_aux else (result, None)
-            if not isinstance(value, Tensor):
-                raise ArgumentRuntimeError(
-                    with_site(
-                        "Expected f(*args) to return a single tensor, got "
-                        f"{type(value).__name__}"
-                    )
-                )
-            if value.ndim:
-                raise ArgumentRuntimeError(
-                    with_site(
-                        "Expected f(*args) to return a scalar tensor, got tensor with "
-                        f"{value.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs "
-                        "instead?"
-                    )
-                )
+            leaves = [fresh(x) for x in inputs.leaves]
+            mine = {gradient_edge(x)[0] for x in leaves}
+            result = inputs.call(*leaves)
+            value, aux = with_aux(result, CALL) if has_aux else (result, None)
+            _check_scalar(value)
+            keep = not mode & NO_GRAD and is_shared(value, mine)
             if value._requires_grad:
-                mine = {gradient_edge(x)[0] for x in leaves}
-                keep = outer and others_differentiable(gradient_edge(value)[0], mine)
                 found = list(gradients(value, leaves, create_graph=keep, materialize_grads=True))
             else:
-                keep = False
                 found = [wrap(zeros_like(x)) for x in leaves]
         finally:
             MODE.reset(token)
-        structures = [tree.flatten(args[n])[1] for n in numbers]
-        packed = []
-        for s in structures:
-            count = len(tree.flatten(tree.unflatten(s, found))[0]) if s is not tree.LEAF else 1
-            packed.append(tree.unflatten(s, found[:count]))
-            del found[:count]
-        out = value if keep else value.detach()
-        answer = packed[0] if isinstance(argnums, int) else tuple(packed)
-        return answer, ((out, aux) if has_aux else out)
+        answer = inputs.packed(found), value if keep else released(value)
+        return (answer[0], (answer[1], outside(aux, mine, mode))) if has_aux else answer
 
     return derivative
+
+
+def is_shared(tensor: Tensor, mine: set[Node]) -> bool:
+    """Whether an outer derivative is wanted of a result, besides that in the nodes `mine`."""
+    return tensor._requires_grad and others_differentiable(gradient_edge(tensor)[0], mine)
+
+
+def outside(results: Any, mine: set[Node], mode: int) -> Any:
+    """A tree of results as the caller gets them: with the history of outer levels only."""
+
+    def one(x: Any) -> Any:
+        if not isinstance(x, Tensor) or not x._requires_grad:
+            return x
+        return x if not mode & NO_GRAD and is_shared(x, mine) else released(x)
+
+    return tree.map_leaves(one, results)
+
+
+def _check_scalar(value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise ArgumentRuntimeError(
+            with_site(f"{CALL}: Expected f(*args) to return a Tensor, got {type(value)}")
+        )
+    if value.ndim:
+        raise ArgumentRuntimeError(
+            with_site(
+                f"{CALL}: Expected f(*args) to return a scalar Tensor, got tensor with "
+                f"{value.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+            )
+        )

@@ -25,8 +25,8 @@ from pullback.config import MODE, NO_GRAD
 from pullback.core import tree
 from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive, RuleSpec
-from pullback.eager.apply import record
-from pullback.eager.batched import Batched
+from pullback.eager.apply import record, tape_level
+from pullback.eager.batched import at_level
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import (
     ArgumentRuntimeError,
@@ -35,7 +35,7 @@ from pullback.errors import (
     GraphError,
     UnsupportedError,
 )
-from pullback.ops.broadcast import broadcast_to, reshape, shape_of
+from pullback.ops.broadcast import reshape, shape_of
 from pullback.ops.indexing import getitem
 from pullback.ops.movement import alias, cat, cut, stack
 from pullback.typing import Array
@@ -84,18 +84,8 @@ def levelled(values: Sequence[Any]) -> list[Tensor]:
     would be lost.
     """
     tensors = [as_tensor(v) for v in values]
-    batches = [t._data for t in tensors if type(t._data) is Batched]
-    if not batches:
-        return tensors
-    top = max(batches, key=lambda b: b.level)
-    found = []
-    for t in tensors:
-        if type(t._data) is Batched and t._data.level == top.level:
-            found.append(t)
-            continue
-        full = broadcast_to(t, shape=(top.batch_size, *shape_of(t)))
-        found.append(wrap(Batched(full, top.level)))
-    return found
+    level = max((tape_level(t._data) for t in tensors), default=0)
+    return [at_level(t, level) for t in tensors]
 
 
 def vjp(

@@ -7,17 +7,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from pullback.core import tree
 from pullback.core.callsite import with_site
-from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, ArgumentValueError
+from pullback.eager.tensor import Tensor
+from pullback.errors import ArgumentValueError
 from pullback.transforms.forward import jvp
+from pullback.transforms.inputs import Argnums, Inputs, basis
 from pullback.transforms.reverse import vjp
 from pullback.transforms.vmap import vmap
-
-Argnums = int | tuple[int, ...]
 
 
 def jacfwd(
@@ -44,23 +41,17 @@ def jacfwd(
         inputs = Inputs(func, args, kwargs, argnums, "jacfwd")
         seen: list[Any] = []
 
-        def push(*rows: Tensor) -> list[Tensor]:
-            tangents = tuple(rows)
-            found = jvp(inputs.of_leaves, inputs.leaves, tangents, has_aux=True)
-            leaves, shape = tree.flatten(found[1])
-            seen[:] = [shape, found[2] if has_aux else None]
+        def push(*tangents: Tensor) -> list[Tensor]:
+            _, found, *aux = jvp(inputs.call, inputs.leaves, tangents, has_aux=has_aux)
+            leaves, shape = tree.flatten(found)
+            seen[:] = [shape, aux]
             return leaves
 
-        def call(*leaves: Any) -> Any:
-            result = inputs.call(*leaves)
-            return result if has_aux else (result, None)
-
-        inputs.of_leaves = call
         rows = vmap(push, randomness=randomness)(*basis(inputs.leaves))
         shape, aux = seen
         blocks = [inputs.columns(row.movedim(0, -1)) for row in rows]
         answer = tree.unflatten(shape, blocks)
-        return (answer, aux) if has_aux else answer
+        return (answer, *aux) if has_aux else answer
 
     return jacobian
 
@@ -111,7 +102,7 @@ def jacrev(
             blocks.append(inputs.packed(parts))
             start = stop
         answer = tree.unflatten(shape, blocks)
-        return (answer, aux[0]) if has_aux else answer
+        return (answer, *aux) if has_aux else answer
 
     return jacobian
 
@@ -127,87 +118,3 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
             [ 0., 12.]])
     """
     return jacfwd(jacrev(func, argnums), argnums)
-
-
-class Inputs:
-    """The arguments of a call, apart: those that are differentiated, as leaves, and the rest."""
-
-    def __init__(
-        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-        argnums: Argnums, name: str,
-    ) -> None:  # fmt: skip
-        self.func, self.args, self.kwargs = func, args, kwargs
-        self.single = isinstance(argnums, int)
-        numbers = (argnums,) if isinstance(argnums, int) else argnums
-        if not isinstance(numbers, tuple) or not all(type(n) is int for n in numbers):
-            raise ArgumentRuntimeError(
-                with_site(f"{name}: argnum must be int or a tuple of ints, got {argnums!r}")
-            )
-        if not numbers:
-            raise ArgumentRuntimeError(with_site(f"{name}: argnums must be non-empty"))
-        for n in numbers:
-            if not -len(args) <= n < len(args):
-                raise ArgumentRuntimeError(
-                    with_site(f"Got argnum={n}, but only {len(args)} positional inputs")
-                )
-        self.numbers = tuple(n % len(args) for n in numbers)
-        if len(set(self.numbers)) < len(numbers):
-            raise ArgumentRuntimeError(
-                with_site(f"{name}: argnums elements must be unique, got {argnums!r}")
-            )
-        self.structures: list[tree.Structure] = []
-        self.counts: list[int] = []
-        self.leaves: tuple[Tensor, ...] = ()
-        for n in self.numbers:
-            leaves, structure = tree.flatten(args[n])
-            for x in leaves:
-                if not isinstance(x, Tensor):
-                    raise ArgumentTypeError(
-                        with_site(
-                            f"{name}: differentiated arguments must be Tensors, got "
-                            f"{type(x).__name__} in argument {n}")
-                    )
-            self.leaves += tuple(leaves)
-            self.structures.append(structure)
-            self.counts.append(len(leaves))
-        self.of_leaves: Callable[..., Any] = self.call
-
-    def call(self, *leaves: Any) -> Any:
-        """`func` with these leaves in the differentiated arguments."""
-        args = list(self.args)
-        start = 0
-        for n, structure, count in zip(self.numbers, self.structures, self.counts, strict=True):
-            args[n] = tree.unflatten(structure, list(leaves[start : start + count]))
-            start += count
-        return self.func(*args, **self.kwargs)
-
-    def packed(self, parts: list[Any]) -> Any:
-        """One part for each leaf, in the structure of the arguments."""
-        found, start = [], 0
-        for structure, count in zip(self.structures, self.counts, strict=True):
-            found.append(tree.unflatten(structure, parts[start : start + count]))
-            start += count
-        return found[0] if self.single else tuple(found)
-
-    def columns(self, matrix: Tensor) -> Any:
-        """A Jacobian with all inputs along its last dim, in the structure of the arguments."""
-        parts, start = [], 0
-        for x in self.leaves:
-            size = math.prod(x.shape)
-            block = matrix[..., start : start + size]
-            parts.append(block.reshape(tuple(matrix.shape[:-1]) + tuple(x.shape)))
-            start += size
-        return self.packed(parts)
-
-
-def basis(leaves: Any) -> tuple[Tensor, ...]:
-    """The unit vectors of the space of all leaves, cut into leaves; the first dim counts them."""
-    total = sum(math.prod(x.shape) for x in leaves)
-    found, start = [], 0
-    for x in leaves:
-        size = math.prod(x.shape)
-        rows = np.zeros((total, size), x._data.dtype)
-        rows[np.arange(start, start + size), np.arange(size)] = 1
-        found.append(wrap(rows.reshape(total, *x.shape)))
-        start += size
-    return tuple(found)

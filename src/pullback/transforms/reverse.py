@@ -12,7 +12,8 @@ from pullback.core.callsite import with_site
 from pullback.eager.tensor import Tensor, gradient_edge, wrap
 from pullback.errors import ArgumentRuntimeError
 from pullback.ops.broadcast import zeros_like
-from pullback.transforms.grad import fresh, others_differentiable
+from pullback.transforms.grad import fresh, is_shared, outside
+from pullback.transforms.inputs import with_aux
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -36,22 +37,17 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                     "vjp(f, *primals): Expected f to be differentiated in Tensors only; primal "
                     f"{i} is of type {type(x).__name__}")
             )
-    token = MODE.set(MODE.get() & ~NO_GRAD)
-    outer = not (token.old_value if isinstance(token.old_value, int) else 0) & NO_GRAD
+    mode = MODE.get()
+    token = MODE.set(mode & ~NO_GRAD)
     try:
         inner = [fresh(x) for x in leaves]
+        mine = {gradient_edge(x)[0] for x in inner}
         result = func(*tree.unflatten(structure, inner))
     finally:
         MODE.reset(token)
     aux: Any = None
     if has_aux:
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise ArgumentRuntimeError(
-                with_site(
-                    "vjp(f, *primals): output of function f should be a tuple: (output, aux) if "
-                    "has_aux is True")
-            )
-        result, aux = result
+        result, aux = with_aux(result, "vjp(f, *primals)")
     outputs, shape = tree.flatten(result)
     for out in outputs:
         if not isinstance(out, Tensor):
@@ -60,9 +56,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                     "vjp(f, *primals): Expected f to return only tensors, got "
                     f"{type(out).__name__}")
             )
-    mine = {gradient_edge(x)[0] for x in inner}
     roots = [i for i, out in enumerate(outputs) if out._requires_grad]
-    shared = outer and any(others_differentiable(gradient_edge(outputs[i])[0], mine) for i in roots)
+    shared = not mode & NO_GRAD and any(is_shared(outputs[i], mine) for i in roots)
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, other = tree.flatten(cotangents)
@@ -85,24 +80,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                     retain_graph=retain_graph, create_graph=keep, materialize_grads=True,
                 )
             )  # fmt: skip
-        found = [held_zero(x) if g is None else g for x, g in zip(inner, found, strict=True)]
+        found = [
+            wrap(zeros_like(x)) if g is None else g for x, g in zip(inner, found, strict=True)
+        ]
         return tree.unflatten(structure, found)
 
-    def outside(out: Any) -> Any:
-        return out if shared or not isinstance(out, Tensor) else out.detach()
-
-    output = tree.map_leaves(_released if not shared else lambda x: x, result)
-    if has_aux:
-        return output, pull, tree.map_leaves(outside, aux)
-    return output, pull
-
-
-def held_zero(x: Tensor) -> Tensor:
-    """Zeros like a tensor, as a tensor."""
-    zero = zeros_like(x)
-    return zero if isinstance(zero, Tensor) else wrap(zero)
-
-
-def _released(out: Any) -> Any:
-    """An output without the history inside the transform; its tangents stay."""
-    return wrap(out._data) if isinstance(out, Tensor) else out
+    output = outside(result, mine, mode)
+    return (output, pull, outside(aux, mine, mode)) if has_aux else (output, pull)

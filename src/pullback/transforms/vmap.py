@@ -30,8 +30,12 @@ def vmap(
         gives all of them the same numbers.
     chunk_size: int - map at most so many examples at a time, to save memory.
 
+    What a constructor makes inside `func` (`torch.zeros(3)`) may be written with values that differ
+    between the examples, which PyTorch refuses; what `func` captures may not.
+
     Raises ValueError when the dims do not fit the arguments or their sizes differ, RuntimeError
-    for what a batch cannot do: a Python branch on a value, a shape that depends on data.
+    for what a batch cannot do: a Python branch on a value, a shape that depends on data, a write
+    into a captured tensor.
 
     >>> import pullback
     >>> pullback.vmap(pullback.dot)(pullback.ones(2, 3), pullback.ones(2, 3))
