@@ -260,8 +260,6 @@ def trace(input: Any) -> Tensor:  # noqa: A002
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
     """Sums of products over pairs of dims: a number of trailing/leading dims, or two lists."""
     x, y = arguments.tensor(a, "tensordot", "a"), arguments.tensor(b, "tensordot", "b")
-    if x._data.dtype != y._data.dtype:
-        raise DtypeError(with_site("both inputs should have same dtype: convert one with .to()"))
     if isinstance(dims, int):
         if dims < 0 or dims > min(x.ndim, y.ndim):
             raise ArgumentRuntimeError(
@@ -281,6 +279,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
         first, second = ([d] if isinstance(d, int) else d for d in dims)
         left = [arguments.dim(d, x.ndim) for d in first]
         right = [arguments.dim(d, y.ndim) for d in second]
+    if x._data.dtype != y._data.dtype:
+        raise DtypeError(with_site("both inputs should have same dtype: convert one with .to()"))
     for i, j in zip(left, right, strict=True):
         if x.shape[i] != y.shape[j]:
             raise ShapeError(

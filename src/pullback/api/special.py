@@ -75,6 +75,7 @@ def xlogy(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
             arguments.refuse(v, kernel("c", "xlogy_cpu"))
     kind = 1 if not isinstance(a, Tensor) else 0 if isinstance(b, Tensor) else 2
     node = f"XlogyBackward{kind}"
+    b = b if kind != 2 else wrap(np.asarray(b, wide.numpy))  # whose logarithm keeps the dtype
     return into(out, apply(ops.xlogy, (a, b), {}, node))
 
 
