@@ -113,3 +113,60 @@ def test_scatter_reduce_in_place_keeps_what_its_gradient_needs() -> None:
     y = x.clone().scatter_reduce_(0, torch.tensor([0, 0]), s, "prod")
     y.sum().backward()
     assert x.grad.tolist() == [0.0, 1.0] and s.grad.tolist() == [0.0, 6.0]
+
+
+# ---------------------------------------------------------------- in place
+def test_every_function_has_its_in_place_variant() -> None:
+    x = torch.tensor([[1.5, -2.5], [0.5, 3.5]])
+    for name in (
+        "tril_ triu_ relu_ frac_ round_ nan_to_num_ erf_ erfc_ sinc_ deg2rad_ rad2deg_ "
+        "absolute_ negative_ fix_ logical_not_ sign_"
+    ).split():
+        y = x.clone()
+        assert getattr(y, name)() is y and y._version == 1
+        want = getattr(torch, name[:-1])(x).to(x.dtype)
+        assert y.equal(want), name
+    for name in ("cumsum_", "cumprod_"):
+        assert getattr(x.clone(), name)(0).equal(getattr(x, name[:-1])(0))
+    for name in ("copysign_", "xlogy_", "nextafter_", "hypot_", "subtract_", "divide_", "atan2_"):
+        want = getattr(torch, name[:-1])(x, x + 3)
+        assert torch.allclose(getattr(x.clone(), name)(x + 3), want, equal_nan=True), name
+    n = torch.tensor([6, 9])
+    assert n.clone().gcd_(torch.tensor([4, 6])).tolist() == [2, 3]
+    n <<= 1
+    assert n.tolist() == [12, 18]
+    with pytest.raises(RuntimeError, match="the base given to float_power_ has dtype Float"):
+        x.float_power_(2)
+
+
+def test_gradients_through_in_place_variants() -> None:
+    leaf = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    low = torch.tensor([2.0, 2.0, 2.0], requires_grad=True)
+
+    def gradients(change: Any) -> Any:
+        y = leaf * 1
+        change(y)
+        name = type(y.grad_fn).__name__
+        return name, [
+            None if g is None else g.tolist()
+            for g in torch.autograd.grad(y.sum(), (leaf, low), allow_unused=True)
+        ]
+
+    assert gradients(lambda y: y.cumsum_(0)) == ("CumsumBackward0", [[3.0, 2.0, 1.0], None])
+    assert gradients(lambda y: y.pow_(low))[1][0] == [2.0, 4.0, 6.0]
+    assert gradients(lambda y: y.clamp_(low)) == (
+        "ClampBackward0", [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]])  # fmt: skip
+    # a comparison replaces the values by constants
+    assert gradients(lambda y: y.gt_(1.5)) == ("GtBackward0", [[0.0, 0.0, 0.0], None])
+
+
+def test_scatter_reduce_of_zeros_has_second_derivatives() -> None:
+    """The product with one zero or two: PyTorch has no second derivative for two."""
+    for values in ([0.0, 3.0], [0.0, 0.0], [2.0, 3.0]):
+        def product(s: Any) -> Any:
+            x = torch.tensor([2.0, 5.0], dtype=torch.float64)
+            return x.scatter_reduce(0, torch.tensor([0, 0]), s, "prod").sum()
+
+        s = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+        hessian = torch.func.hessian(product)(s.detach())
+        assert hessian.tolist() == [[0.0, 2.0], [2.0, 0.0]], values

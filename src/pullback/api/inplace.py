@@ -11,7 +11,7 @@ from pullback.api.elementwise import refuse_zero_divisor, scaled
 from pullback.api.modes import is_grad_enabled
 from pullback.core.blas import axpy
 from pullback.core.callsite import with_site
-from pullback.core.dtypes import FLOAT32, FLOAT64
+from pullback.core.dtypes import COMPLEX128, FLOAT32, FLOAT64
 from pullback.core.primitive import Primitive
 from pullback.core.quiet import quiet
 from pullback.core.refusal import Refusal
@@ -153,6 +153,22 @@ def two(primitive: Primitive, name: str, numbers: bool = True) -> Any:
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{primitive.doc}, stored in the tensor itself."
     return method
+
+
+def float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """self ** exponent in double precision, which self must have."""
+    b = arguments.operand(exponent, "float_power_", "exponent")
+    complex_ = "c" in (self._data.dtype.kind, b._data.dtype.kind if isinstance(b, Tensor) else "")
+    wide = COMPLEX128 if complex_ or type(b) is complex else FLOAT64
+    if self._data.dtype != wide:
+        names = arguments.PYTORCH_NAMES
+        raise ArgumentRuntimeError(
+            with_site(
+                f"the base given to float_power_ has dtype {names[self._data.dtype.name]} but the "
+                f"operation's result requires dtype {names[wide.name]}"
+            )
+        )
+    return out_of_place(elementwise.float_power)(self, b)
 
 
 def comparison(function: Any) -> Any:

@@ -377,7 +377,7 @@ IN_PLACE_TWO = {
 OF_TENSORS = ("atan2_", "logical_and_", "logical_or_", "logical_xor_", "hypot_")
 # in-place methods made of the functions out of place
 OUT_OF_PLACE: dict[Any, str] = {
-    elementwise: "frac nan_to_num round float_power",
+    elementwise: "frac nan_to_num round",
     special: "erfc lgamma digamma logit xlogy sinc deg2rad rad2deg ldexp copysign heaviside gcd "
     "lcm nextafter",
     nn: "erf", reduce: "cumsum cumprod", movement: "tril triu",
@@ -430,7 +430,7 @@ METHODS: dict[str, Any] = {
     "requires_grad_": requires_grad_, "register_hook": hooks.register_hook,
     "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
     "retain_grad": hooks.retain_grad, "size": size, "add_": inplace.add_, "sub_": inplace.sub_,
-    "div_": inplace.div_, "pow_": inplace.pow_, "polygamma_": polygamma_, "copy_": inplace.copy_,
+    "div_": inplace.div_, "float_power_": inplace.float_power_, "pow_": inplace.pow_, "polygamma_": polygamma_, "copy_": inplace.copy_,
     "fill_": inplace.fill_, "zero_": inplace.zero_,
     "clamp_": inplace.clamp_, "masked_fill_": inplace.masked_fill_,
     "dim": lambda self: self.ndim, "numel": lambda self: self._data.size,
