@@ -170,3 +170,9 @@ def test_scatter_reduce_of_zeros_has_second_derivatives() -> None:
         s = torch.tensor(values, dtype=torch.float64, requires_grad=True)
         hessian = torch.func.hessian(product)(s.detach())
         assert hessian.tolist() == [[0.0, 2.0], [2.0, 0.0]], values
+
+
+def test_in_place_functions_are_those_methods() -> None:
+    x = torch.tensor([-1.0, 2.0])
+    assert torch.relu_(x) is x and x.tolist() == [0.0, 2.0]
+    assert "relu_" in dir(torch)
