@@ -91,7 +91,9 @@ class Products:
         finally:
             MODE.reset(token)
         unit = _largest(x) or 1.0
-        self.scale = _largest(value) / unit  # of entries in which nothing cancels
+        # of derivatives in which nothing cancels: the value may be what is left of larger things,
+        # of the size of x at least
+        self.scale = max(_largest(value) / unit, 1.0)
         if hessian:
             self.scale = max(self.scale, _largest(gradient)) / unit
 
