@@ -176,3 +176,16 @@ def test_in_place_functions_are_those_methods() -> None:
     x = torch.tensor([-1.0, 2.0])
     assert torch.relu_(x) is x and x.tolist() == [0.0, 2.0]
     assert "relu_" in dir(torch)
+
+
+@pytest.mark.parametrize("function", [torch.median, torch.max, torch.nanmedian])
+def test_a_gradient_of_nan_goes_to_the_chosen_only(function: Any) -> None:
+    x = torch.tensor([1.0, 2.0, 2.0, 0.5, 2.0], requires_grad=True)
+    (found,) = torch.autograd.grad(function(x), x, torch.tensor(float("nan")))
+    assert found.isnan().tolist() == [False, True, True, False, True] and found[0] == 0
+
+
+def test_a_gradient_of_nan_does_not_reach_a_constant_spread() -> None:
+    x = torch.tensor([2.0, 2.0], requires_grad=True)
+    (found,) = torch.autograd.grad(x.std(), x, torch.tensor(float("nan")))
+    assert found.tolist() == [0.0, 0.0]

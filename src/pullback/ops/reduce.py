@@ -335,7 +335,8 @@ def _half_over(out: Any) -> Any:
 
 
 def _std_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
-    return _var_back(g * _half_over(out), x, axis, keepdims, correction)
+    half = where(out == 0, 0, g * _half_over(out))  # also of a g that is NaN
+    return _var_back(half, x, axis, keepdims, correction)
 
 
 def _std_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
