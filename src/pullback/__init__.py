@@ -73,6 +73,8 @@ from pullback.api.elementwise import (
     float_power,
     floor,
     floor_divide,
+    fmax,
+    fmin,
     fmod,
     frac,
     ge,
@@ -252,13 +254,17 @@ from pullback.api.reduce import (
     argsort,
     bincount,
     count_nonzero,
+    cummax,
+    cummin,
     cumprod,
     cumsum,
+    logcumsumexp,
     logsumexp,
     max,
     mean,
     median,
     min,
+    msort,
     nansum,
     norm,
     prod,
@@ -267,7 +273,6 @@ from pullback.api.reduce import (
     std_mean,
     sum,
     topk,
-    unique,
     var,
     var_mean,
 )
@@ -275,6 +280,7 @@ from pullback.api.slices import (
     broadcast_to,
     diag_embed,
     diagonal_scatter,
+    index_reduce,
     masked_scatter,
     narrow,
     scatter_reduce,
@@ -314,6 +320,8 @@ from pullback.api.statistics import (
     nanquantile,
     quantile,
     searchsorted,
+    unique,
+    unique_consecutive,
     vander,
 )
 from pullback.api.text import STRIDED as strided
@@ -377,7 +385,19 @@ _LAZY: dict[str, tuple[str, str | None]] = {
 }
 
 
+# functions that are methods in place: `torch.relu_(x)` is `x.relu_()`
+_IN_PLACE = frozenset((
+    "abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ "
+    "atan_ atanh_ ceil_ clamp_ clip_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ "
+    "fill_ fix_ floor_ frac_ gcd_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ "
+    "nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sin_ sinc_ "
+    "sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_"
+).split())  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
+    if name in _IN_PLACE:
+        return getattr(Tensor, name)
     found = _LAZY.get(name)
     if found is None:
         raise AttributeError(
@@ -391,7 +411,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_IN_PLACE})
 
 
 def is_tensor(obj: Any) -> Any:

@@ -58,7 +58,7 @@ M = torch.ones(2, 3)
         (lambda: M.masked_fill(M, 1), RuntimeError, "only supports boolean masks"),
         (lambda: torch.imag(M), RuntimeError, "not implemented for tensors with non-complex"),
         (lambda: torch.exp(3), TypeError, "must be Tensor, not int"),
-        (lambda: torch.add(1, 2), TypeError, "must be Tensor"),
+        (lambda: torch.maximum(1, 2), TypeError, "must be Tensor"),
         (lambda: torch.add(M.long(), 1, alpha=0.5), RuntimeError, "argument alpha must not be"),
         (lambda: M.squeeze(7), IndexError, "Dimension out of range"),
         (lambda: torch.nn.functional.cross_entropy(M, torch.tensor([0, 7])), IndexError,

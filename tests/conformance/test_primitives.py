@@ -15,6 +15,8 @@ ELSEWHERE = {
     "alias": "tests/behaviour/test_vmap_and_trace.py (grad of grad)",
     "scatter_add": "cases scatter_add, index_add",
     "implicit": "tests/behaviour/test_implicit.py",
+    "underived": "tests/behaviour/test_refusals.py",
+    "floor_divide": "tests/behaviour/test_refusals.py",
     "at_most": "tests/ops/test_awkward_points.py",
     "clamp_tensors": "tests/ops/test_awkward_points.py",
 }

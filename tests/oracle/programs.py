@@ -53,6 +53,24 @@ def _through_view(T: Any, v: Any, u: Any, c: float) -> Any:
     return q
 
 
+def _set_list(T: Any, v: Any, u: Any, c: float) -> Any:
+    v[[-1, 0], int(c * 2)] = u[0] * 1 if c < 0.5 else c  # no view: PyTorch reads as it writes
+    return v
+
+
+def _neg_strided(T: Any, v: Any, u: Any, c: float) -> Any:
+    return (v[..., ::2] if c < 0.5 else v.t()[::2]).neg_()
+
+
+def _nan(T: Any, v: Any, u: Any, c: float) -> Any:
+    return T.where(v > c, v, float("nan")) if c < 0.7 else T.nan_to_num(v, c)
+
+
+def _scatter(T: Any, v: Any, u: Any, c: float) -> Any:
+    index = T.tensor([1, 0, 1] if v.ndim == 1 else [[1, 0, 1]])
+    return v.scatter_add(0, index, u.reshape(-1)[:3].reshape(index.shape))
+
+
 def _no_grad(T: Any, v: Any, u: Any, c: float) -> Any:
     with T.no_grad():
         return v * 2 if c < 0.5 else v.mul_(2)
@@ -86,6 +104,18 @@ OPERATIONS: dict[str, Callable[[Any, Any, Any, float], Any]] = {
     "max": lambda T, v, u, c: v.max(-1)[0] if c < 0.5 else v.amax(), "retain": _retain,
     "where": lambda T, v, u, c: T.where(v > 0, v, u), "hook": _hook,
     "diagonal": lambda T, v, u, c: v.diagonal() if v.ndim == 2 else v,
+    "index list": lambda T, v, u, c: v[0, [1, 0, 1]] if c < 0.5 else v[[0, 1], int(c * 3)],
+    "set list": _set_list, "neg_ strided": _neg_strided, "nan": _nan,
+    "neg_": lambda T, v, u, c: v.neg_(), "cumprod": lambda T, v, u, c: v.cumprod(-1),
+    "tril_": lambda T, v, u, c: v.tril_(int(c * 3) - 1), "relu_": lambda T, v, u, c: v.relu_(),
+    "maximum": lambda T, v, u, c: T.maximum(v, u),
+    "sort": lambda T, v, u, c: v.sort(-1, c < 0.5)[0],
+    "median": lambda T, v, u, c: v.median() if c < 0.5 else v.nanmedian(0)[0],
+    "eq_": lambda T, v, u, c: v.gt_(c), "std": lambda T, v, u, c: v.std(0, correction=int(c * 2)),
+    "clamp_": lambda T, v, u, c: v.clamp_(-c, c), "fmod": lambda T, v, u, c: T.fmod(v, u + 2),
+    "scatter": _scatter,
+    "norm": lambda T, v, u, c: v.norm(2 if c < 0.5 else 1, -1), "cumsum_": lambda T, v, u, c:
+        v.cumsum_(0),
 }  # fmt: skip
 
 

@@ -357,12 +357,28 @@ TIED_SELF = ((fixed([[1.0, 2.0, 2.0], [0.0, 1.0, 3.0]]),
 # PyTorch lets the elements that are left out share in a tie: these have none with them
 TIED_SOURCES = ((fixed([[9.0, 9.0, 9.0], [8.0, 8.0, 8.0]]),
                  fixed([[1.0, 2.0, 2.0], [1.0, 1.0, 2.0]])),)  # fmt: skip
-for how in ("sum", "mean", "amax", "amin"):
+ZEROS = ((fixed([[0.0, 2.0, 2.0], [3.0, 0.0, 3.0]]),
+          fixed([[1.0, 0.0, 2.0], [0.5, 1.0, 3.0]])),)  # fmt: skip
+for how in ("sum", "mean", "amax", "amin", "prod"):
     for own in (True, False):
         case(f"scatter_reduce {how} {own}",
              lambda T, a, b, how=how, own=own: T.scatter_reduce(
                  a, 0, T.tensor(INDEX), b, how, include_self=own) ** 2,
-             (real(S23), real(S23)), *(TIED_SELF if own else TIED_SOURCES))  # fmt: skip
+             (real(S23), real(S23)), *(TIED_SELF if own else TIED_SOURCES),
+             *(ZEROS if how == "prod" else ()))  # fmt: skip
+for how in ("mean", "amax", "amin", "prod"):
+    case(f"index_reduce {how}",
+         lambda T, a, b, how=how: T.index_reduce(a, 1, T.tensor([2, 0, 2]), b, how) ** 2,
+         (real(S23), real(S23)), *(ZEROS if how == "prod" else ()))  # fmt: skip
+case("index_fill twice", lambda T, a, b: a.index_fill(1, T.tensor([2, 0, 2]), b) ** 2,
+     (real(S23), real(S0)))  # fmt: skip
+case("logcumsumexp", lambda T, a: T.logcumsumexp(a, -1), (real(S23),), (real(S0),), (turned(S23),))
+case("cummax", lambda T, a: T.cummax(a, 0)[0] ** 2, (real(S23),), (real(S0),))
+case("cummin", lambda T, a: T.cummin(a, -1)[0] ** 2, (real(S23),))
+case("fmax", lambda T, a, b: T.fmax(a, b) ** 2, (real(S23), real(S3)))
+case("fmin", lambda T, a, b: T.fmin(a, b) ** 2, (real(S23), real(S3)))
+case("nextafter", lambda T, a, b: T.nextafter(a, b) ** 2, (real(S23), real(S3)))
+case("logaddexp complex", lambda T, a, b: T.logaddexp(a, b), (cplx(S23), cplx(S3)))
 case("squeeze_", lambda T, a: (a * 2).squeeze_() ** 2, (real((1, 3, 1)),))
 case("unsqueeze_ t_", lambda T, a: (a * 2).t_().unsqueeze_(0) ** 2, (real(S23),))
 

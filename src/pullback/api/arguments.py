@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from pullback.core import dtypes
+from pullback.core import dtypes, refusal
 from pullback.core.callsite import with_site
+from pullback.core.refusal import Refusal
 from pullback.core.shapes import normalize_axes, normalize_axis
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import ArgumentTypeError, DtypeError
@@ -16,19 +19,60 @@ from pullback.typing import Axes, Shape
 
 NUMBERS = (bool, int, float, complex)
 PYTORCH_NAMES = dtypes.PYTORCH_NAMES
+Function = TypeVar("Function", bound=Callable[..., Any])
 UNSET: Any = object()  # "not given", where None means something
+
+
+# where most functions have the arguments of these names; `addmm` and its like have an input first
+_POSITIONS = {
+    "input": 1, "x1": 1, "abs": 1, "real": 1, "condition": 1, "other": 2, "mat2": 2, "x2": 2,
+    "angle": 2, "imag": 2, "values": 2, "vec": 2, "vec2": 2, "end": 2, "mask": 2, "tensor": 2,
+}  # fmt: skip
 
 
 def tensor(value: Any, function: str, argument: str = "input") -> Tensor:
     """`value`, which must be a Tensor: PyTorch's TypeError otherwise."""
     if isinstance(value, Tensor):
         return value
-    place = " (position 1)" if argument == "input" else ""
+    position = _POSITIONS.get(argument)
+    place = f" (position {position + (function == 'addmm' and position > 1)})" if position else ""
     raise ArgumentTypeError(
         with_site(
             f"{function}(): argument '{argument}'{place} must be Tensor, not {kind(value)}"
         )
     )
+
+
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input",
+                "x2": "other"}  # fmt: skip
+
+
+def numpy_names(function: Function) -> Function:
+    """A function whose arguments may go by NumPy's names too: `axis` for `dim`, and so on."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if options:
+            options = {_NUMPY_NAMES.get(name, name): value for name, value in options.items()}
+        return function(*args, **options)
+
+    return cast(Function, call)
+
+
+def flag(value: Any, function: str, argument: str) -> bool:
+    """A bool, and nothing that merely counts as one."""
+    if value is True or value is False:
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    raise ArgumentTypeError(
+        with_site(f"{function}(): argument '{argument}' must be bool, not {kind(value)}")
+    )
+
+
+def refuse(x: Tensor, *refusals: Refusal) -> None:
+    """Raise what is said of the dtype of `x`, if anything is."""
+    refusal.refuse(refusals, x._data.dtype, (x,))
 
 
 def kind(value: Any) -> str:
@@ -93,6 +137,10 @@ def dims(value: Any, ndim: int, name: str = "dim") -> Axes:
     """Dimensions as a sorted tuple of axes; None and () mean all of them."""
     if value is None or (isinstance(value, (tuple, list)) and not value):
         return tuple(range(ndim))
+    if value is True or value is False:
+        raise ArgumentTypeError(
+            with_site(f"argument '{name}' (position 2) must be tuple of ints, not bool")
+        )
     return normalize_axes(value, ndim, name)
 
 
@@ -180,14 +228,25 @@ def dtype(value: Any, default: Any = None, function: str = "") -> Any:
     return default if value is None else dtypes.to_numpy(value, "dtype", function)
 
 
+_ONLY_FLOATING = {
+    "mean": "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+    "complex dtype. Got: {}",
+    "mean dtype": "mean(): could not infer output dtype. Optional dtype must be either a floating "
+    "point or complex dtype. Got: {}",
+    "var": "std and var only support floating point and complex dtypes. Got: {}",
+    "var_mean": "var_mean only support floating point and complex dtypes. Got: {}",
+    "std_mean": "std_mean only support floating point and complex dtypes. Got: {}",
+    "norm": "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+    "dist": "norm(): input dtype should be either floating point or complex. Got {} instead.",
+}  # fmt: skip
+_ONLY_FLOATING["std"] = _ONLY_FLOATING["var"]
+
+
 def differentiable_dtype(numpy: Any, function: str) -> None:
     """mean and its like refuse integers, as in PyTorch."""
     if numpy.kind not in "fc":
+        said = _ONLY_FLOATING[function].format(PYTORCH_NAMES[numpy.name])
         raise DtypeError(
-            with_site(
-                f"{function}(): could not infer output dtype. Input dtype must be either a "
-                f"floating point or complex dtype. Got: {PYTORCH_NAMES[numpy.name]}; convert the "
-                "tensor first, for instance with .float()"
-            )
+            with_site(f"{said}; convert the tensor first, for instance with .float()")
         )
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from pullback.api import arguments
-from pullback.api.elementwise import clamp, scaled
+from pullback.api import arguments, elementwise
+from pullback.api.elementwise import refuse_zero_divisor, scaled
 from pullback.api.modes import is_grad_enabled
 from pullback.api.storage import root_of
 from pullback.core.blas import axpy
 from pullback.core.callsite import with_site
-from pullback.core.dtypes import FLOAT32, FLOAT64, PYTORCH_NAMES, can_cast
+from pullback.core.dtypes import COMPLEX128, FLOAT32, FLOAT64, PYTORCH_NAMES, can_cast
 from pullback.core.primitive import Primitive
 from pullback.core.quiet import quiet
+from pullback.core.refusal import Refusal
 from pullback.eager.apply import apply
 from pullback.eager.inplace import apply_inplace, check_writable, store
 from pullback.eager.overlap import anything, at_places, by_element, by_order, identical, repeats
@@ -162,25 +163,90 @@ def resized(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 # ---------------------------------------------------------------- elementwise, in place
-def two(primitive: Primitive, name: str, node: str | None = None) -> Any:
-    """An in-place method of two operands (`x.mul_(y)`)."""
+_WHOLE = ("fmod_", "remainder_", "floor_divide_", "__ifloordiv__", "__imod__")
+_NUMBERED = {"fmod": "FmodBackward", "remainder": "RemainderBackward"}
+
+
+def _node_of(primitive: Primitive, other: Any) -> str | None:
+    """The node of those operations that have one for numbers and one for tensors."""
+    stem = _NUMBERED.get(primitive.name)
+    return stem and f"{stem}{int(isinstance(other, Tensor))}"
+
+
+def two(primitive: Primitive, name: str, numbers: bool = True) -> Any:
+    """An in-place method of two operands (`x.mul_(y)`); whether the second may be a number."""
+    divides = name in _WHOLE
 
     def method(self: Tensor, other: Any) -> Tensor:
-        b = arguments.operand(other, name)
-        return apply_inplace(primitive, (self, b), {}, node)
+        b = arguments.operand(other, name) if numbers else arguments.tensor(other, name, "other")
+        if divides:
+            refuse_zero_divisor(self, b)
+        return apply_inplace(primitive, (self, b), {}, _node_of(primitive, b))
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{primitive.doc}, stored in the tensor itself."
     return method
 
 
+def float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """self ** exponent in double precision, which self must have."""
+    b = arguments.operand(exponent, "float_power_", "exponent")
+    complex_ = "c" in (self._data.dtype.kind, b._data.dtype.kind if isinstance(b, Tensor) else "")
+    wide = COMPLEX128 if complex_ or type(b) is complex else FLOAT64
+    if self._data.dtype != wide:
+        names = arguments.PYTORCH_NAMES
+        raise ArgumentRuntimeError(
+            with_site(
+                f"the base given to float_power_ has dtype {names[self._data.dtype.name]} but the "
+                f"operation's result requires dtype {names[wide.name]}"
+            )
+        )
+    return out_of_place(elementwise.float_power)(self, b)
+
+
+def comparison(function: Any) -> Any:
+    """A comparison whose result, 0 or 1, replaces the first operand: its gradient is 0."""
+
+    def method(self: Tensor, other: Any) -> Tensor:
+        check_writable(self, 0)
+        by_element(self, (other,))
+        result = function(self, other)
+        node = f"{function.__name__.title()}Backward{int(isinstance(other, Tensor))}"
+        return replaced(self, result.to(self.dtype), node)
+
+    method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__doc__ = f"`{function.__name__}`, stored in the tensor itself."
+    return method
+
+
+def one_real(primitive: Primitive, name: str) -> Any:
+    """An in-place method whose result is real, and so none of a complex tensor."""
+    plain = one(primitive, name)
+
+    def method(self: Tensor) -> Tensor:
+        said = f"In-place {primitive.name} is not supported for complex tensors."
+        arguments.refuse(self, Refusal("c", said))
+        found: Tensor = plain(self)
+        return found
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = plain.__doc__
+    return method
+
+
 def operator(primitive: Primitive, name: str, node: str | None = None) -> Any:
     """An in-place operator (`x *= y`); NotImplemented for operands it does not know."""
+
+    divides = name in _WHOLE
 
     def method(self: Tensor, other: Any) -> Any:
         if not isinstance(other, (Tensor, bool, int, float, complex, np.generic, np.ndarray)):
             return NotImplemented
-        return apply_inplace(primitive, (self, arguments.operand(other, name)), {}, node)
+        b = arguments.operand(other, name)
+        if divides:
+            refuse_zero_divisor(self, b)
+            return apply_inplace(primitive, (self, b), {}, _node_of(primitive, b))
+        return apply_inplace(primitive, (self, b), {}, node)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{primitive.doc}, stored in the tensor itself."
@@ -205,7 +271,7 @@ def add_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     if alpha != 1:  # a scaled operand has memory of its own
         check_writable(self, int(isinstance(other, Tensor) and other._requires_grad))
         by_element(self, (other,))
-    b = arguments.operand(scaled("add_", other, alpha), "add_")
+    b = arguments.operand(scaled("add_", other, alpha, self), "add_")
     return apply_inplace(ops.add, (self, b), {}, "AddBackward0")
 
 
@@ -216,7 +282,7 @@ def sub_(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     if alpha != 1:
         check_writable(self, int(isinstance(other, Tensor) and other._requires_grad))
         by_element(self, (other,))
-    b = arguments.operand(scaled("sub_", other, alpha), "sub_")
+    b = arguments.operand(scaled("sub_", other, alpha, self), "sub_")
     return apply_inplace(ops.sub, (self, b), {})
 
 
@@ -256,6 +322,14 @@ def _add_scaled(a: Any, b: Any, alpha: Any) -> None:
     np.add(a, b * alpha, out=a)
 
 
+def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """self /= other; `rounding_mode` "trunc" or "floor" rounds the quotient."""
+    b = arguments.operand(other, "div_")
+    if rounding_mode is None:
+        return apply_inplace(ops.div, (self, b), {})
+    return out_of_place(elementwise.div)(self, b, rounding_mode=rounding_mode)
+
+
 def pow_(self: Tensor, exponent: Any) -> Tensor:
     """self **= exponent."""
     b = arguments.operand(exponent, "pow_", "exponent")
@@ -272,7 +346,7 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:  # noqa: A
             with_site("torch.clamp: At least one of 'min' or 'max' must not be None")
         )
     if isinstance(min, Tensor) or isinstance(max, Tensor):
-        return _clamp_by_tensors(self, min=min, max=max)
+        return out_of_place(elementwise.clamp)(self, min, max)
     return apply_inplace(ops.clamp, (self,), {"min": min, "max": max}, "ClampBackward1")
 
 
@@ -295,12 +369,13 @@ def _batch_replace(size: int, x: Any, source: Any, *, batched: tuple[bool, ...])
 
 
 identity_of = general(
-    "replace", lambda x, source: source, vjp=dict(source=lambda g: g), batch=_batch_replace,
+    "replace", lambda x, source: source,
+    vjp=dict(x=lambda g: zeros_like(g), source=lambda g: g), batch=_batch_replace,
     jvp=dict(source=lambda t: t), doc="the second argument",
 )  # fmt: skip
 
 
-def out_of_place(function: Any, node: str, check: Any = by_element) -> Any:
+def out_of_place(function: Any, node: str | None = None, check: Any = by_element) -> Any:
     """The in-place version of a function, by way of its out-of-place one.
 
     `check` refuses operands that share memory with the tensor.
@@ -309,13 +384,14 @@ def out_of_place(function: Any, node: str, check: Any = by_element) -> Any:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_writable(self, 0)
         check(self, (*args, *kwargs.values()))
-        return replaced(self, function(self, *args, **kwargs), node)
+        # from a copy: what the function keeps of it must outlive the write
+        result = function(apply(clone, (self,), {}), *args, **kwargs)
+        found = result.grad_fn
+        return replaced(self, result, node or ("" if found is None else type(found).__name__))
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__doc__ = f"`{function.__name__}`, stored in the tensor itself."
     return method
 
-
-_clamp_by_tensors = out_of_place(clamp, "ClampBackward0")
 
 __all__ = ["apply", "clone", "copy_", "fill_", "write_out", "zero_"]

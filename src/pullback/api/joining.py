@@ -165,7 +165,7 @@ def block_diag(*tensors: Any) -> Tensor:
         after = width - before - x.shape[1]
         rows.append(apply(ops.pad_zeros, (x,), {"widths": ((0, 0), (before, after))}))
         before += x.shape[1]
-    return cat(rows, 0)
+    return apply(ops.cat, tuple(rows), {"axis": 0}, "BlockDiagBackward0")
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 
 from pullback.api import arguments
-from pullback.api.elementwise import into
+from pullback.api.data import fill_value
+from pullback.api.elementwise import c_name, into
+from pullback.core import dtypes
 from pullback.core.callsite import with_site
+from pullback.core.refusal import kernel
 from pullback.eager.apply import apply, binary
 from pullback.eager.tensor import Tensor
 from pullback.errors import ArgumentRuntimeError, DtypeError, ShapeError
+from pullback.ops import elementwise as elementwise_ops
 from pullback.ops import linalg, movement
-from pullback.ops.broadcast import reshape, sum_
+from pullback.ops.broadcast import reshape, sum_, zeros_like
 
 _NONE: dict[str, Any] = {}
 # products of two tensors of one dtype go the fast way of elementwise operations
@@ -23,6 +27,14 @@ _dot, _mm = binary(linalg.dot), binary(linalg.matmul, "MmBackward0")
 
 def _same_dtype(function: str, a: Tensor, b: Tensor) -> None:
     """Products refuse mixed dtypes, as in PyTorch."""
+    if function == "addmv" and a._data.dtype != b._data.dtype:
+        names = [arguments.PYTORCH_NAMES[v._data.dtype.name] for v in (b, a, b)]
+        raise DtypeError(
+            with_site(
+                "addmv input tensors must have the same dtype, but got {}, {}, and {}; convert one "
+                "with .to()".format(*names)
+            )
+        )
     if a._data.dtype is not b._data.dtype and a._data.dtype != b._data.dtype:
         raise DtypeError(
             with_site(
@@ -32,18 +44,19 @@ def _same_dtype(function: str, a: Tensor, b: Tensor) -> None:
         )
 
 
-def c_name(x: Tensor) -> str:
-    """The C name of a dtype, which PyTorch's messages use."""
-    names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int",
-             "float16": "c10::Half", "complex64": "c10::complex<float>",
-             "complex128": "c10::complex<double>", "bool": "bool"}  # fmt: skip
-    return names.get(x._data.dtype.name, x._data.dtype.name)
-
-
 def dot(input: Any, tensor: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """The inner product of two vectors of one length and dtype (not conjugated)."""
     a = input if type(input) is Tensor else arguments.tensor(input, "dot")
     b = tensor if type(tensor) is Tensor else arguments.tensor(tensor, "dot", "tensor")
+    x, y = a._data, b._data
+    if x.ndim != 1 or y.ndim != 1 or x.dtype is not y.dtype:
+        _vectors(a, b)
+    result = _dot(a, b)
+    return result if out is None else into(out, result)
+
+
+def _vectors(a: Tensor, b: Tensor) -> None:
+    """Two vectors of one dtype."""
     x, y = a._data, b._data
     if x.ndim != 1 or y.ndim != 1:
         raise ShapeError(
@@ -57,15 +70,16 @@ def dot(input: Any, tensor: Any, *, out: Any = None) -> Tensor:  # noqa: A002
                 f"{arguments.PYTORCH_NAMES[y.dtype.name]}"
             )
         )
-    result = _dot(a, b)
-    return result if out is None else into(out, result)
 
 
 def vdot(input: Any, other: Any) -> Tensor:  # noqa: A002
     """The inner product with the first vector conjugated."""
     from pullback.api.elementwise import conj
 
-    return dot(conj(input), other)
+    a = arguments.tensor(input, "vdot")
+    b = arguments.tensor(other, "vdot", "other")
+    _vectors(a, b)
+    return apply(linalg.dot, (conj(a), b), _NONE, "VdotBackward0")
 
 
 def mv(input: Any, vec: Any, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -77,7 +91,7 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Tensor:  # noqa: A002
                 f"vector + matrix @ vector expected, got {b.ndim}, {a.ndim}, {b.ndim}"
             )
         )
-    _same_dtype("mv", a, b)
+    _same_dtype("addmv", a, b)
     if a.shape[1] != b.shape[0]:
         raise ShapeError(
             with_site(
@@ -103,7 +117,10 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """(b, n, k) @ (b, k, m) -> (b, n, m)."""
     a, b = arguments.tensor(input, "bmm"), arguments.tensor(mat2, "bmm", "mat2")
     if a.ndim != 3 or b.ndim != 3:
-        raise ShapeError(with_site(f"batch1 must be a 3D tensor, got {a.ndim}D and {b.ndim}D"))
+        which = 1 if a.ndim != 3 else 2
+        raise ShapeError(
+            with_site(f"batch{which} must be a 3D tensor, got {a.ndim}D and {b.ndim}D")
+        )
     if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
         raise ShapeError(
             with_site(
@@ -111,7 +128,12 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Tensor:  # noqa: A002
                 f"[{a.shape[0]}, {a.shape[2]}] but got: [{b.shape[0]}, {b.shape[1]}]."
             )
         )
-    _same_dtype("bmm", a, b)
+    arguments.refuse(a, kernel("b", "bmm"))
+    if a._data.dtype != b._data.dtype:
+        first, second = (arguments.PYTORCH_NAMES[v._data.dtype.name] for v in (a, b))
+        raise DtypeError(
+            with_site(f"expected scalar type {first} but found {second}: convert one with .to()")
+        )
     return into(out, apply(linalg.matmul, (a, b), _NONE, "BmmBackward0"))
 
 
@@ -190,22 +212,38 @@ def addmm(
                 f"{list(product)}"
             )
         )
+    arguments.refuse(a, kernel("b", "addmm_impl_cpu_"))
+    beta, alpha = (v if v == 1 else fill_value(v, c._data.dtype).item() for v in (beta, alpha))
     return into(out, apply(linalg.addmm, (c, a, b), {"beta": beta, "alpha": alpha}))
 
 
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:  # noqa: A002
     """beta * input + alpha * (mat @ vec)."""
-    return input * beta + mv(mat, vec) * alpha
+    return _sum_of("addmv", input, mv(mat, vec), beta, alpha)
+
+
+def _sum_of(name: str, input: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:  # noqa: A002
+    """beta * input + alpha * product; where beta is 0 the input does not count."""
+    x = arguments.tensor(input, name)
+    _same_dtype(name, x, product)
+    if x._data.dtype.kind == "b":  # numbers are truth values there
+        first, second = (v if s else v ^ v for v, s in ((x, beta), (product, alpha)))
+        return first | second
+    kind = x._data.dtype
+    beta, alpha = (v if v == 1 else fill_value(v, kind).item() for v in (beta, alpha))
+    second = product if alpha == 1 else product * alpha
+    first = x if beta == 1 else x * beta if beta else zeros_like(x)
+    return apply(elementwise_ops.add, (first, second), _NONE, f"{name.title()}Backward0")
 
 
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:  # noqa: A002
     """beta * input + alpha * outer(vec1, vec2)."""
-    return input * beta + outer(vec1, vec2) * alpha
+    return _sum_of("addr", input, outer(vec1, vec2), beta, alpha)
 
 
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:  # noqa: A002
     """beta * input + alpha * bmm(batch1, batch2)."""
-    return input * beta + bmm(batch1, batch2) * alpha
+    return _sum_of("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
 def trace(input: Any) -> Tensor:  # noqa: A002
@@ -213,6 +251,8 @@ def trace(input: Any) -> Tensor:  # noqa: A002
     x = arguments.tensor(input, "trace")
     if x.ndim != 2:
         raise ShapeError(with_site(f"trace: expected a matrix, but got tensor with dim {x.ndim}"))
+    arguments.refuse(x, kernel("b", "trace"))
+    x = x.to(dtypes.int64) if x._data.dtype.kind in "iu" else x
     diagonal = apply(movement.diagonal, (x,), {"offset": 0, "axis1": 0, "axis2": 1})
     return apply(sum_, (diagonal,), {"axis": (0,), "keepdims": False}, "TraceBackward0")
 
@@ -221,12 +261,26 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
     """Sums of products over pairs of dims: a number of trailing/leading dims, or two lists."""
     x, y = arguments.tensor(a, "tensordot", "a"), arguments.tensor(b, "tensordot", "b")
     if isinstance(dims, int):
+        if dims < 0 or dims > min(x.ndim, y.ndim):
+            raise ArgumentRuntimeError(
+                with_site(f"tensordot expects dims {'>= 0' if dims < 0 else '< ndim_a or ndim_b'}, "
+                          f"but got dims={dims}")
+            )  # fmt: skip
         left = list(range(x.ndim - dims, x.ndim))
         right = list(range(dims))
     else:
+        if not isinstance(dims, (tuple, list)) or len(dims) != 2:
+            raise ArgumentRuntimeError(
+                with_site(
+                    "tensordot expects dims to be int or tuple[list[int], list[int]] or "
+                    f"list[list[int]] containing two lists, but got dims={dims!r}"
+                )
+            )
         first, second = ([d] if isinstance(d, int) else d for d in dims)
         left = [arguments.dim(d, x.ndim) for d in first]
         right = [arguments.dim(d, y.ndim) for d in second]
+    if x._data.dtype != y._data.dtype:
+        raise DtypeError(with_site("both inputs should have same dtype: convert one with .to()"))
     for i, j in zip(left, right, strict=True):
         if x.shape[i] != y.shape[j]:
             raise ShapeError(
@@ -237,6 +291,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
             )
     keep_x = [i for i in range(x.ndim) if i not in left]
     keep_y = [j for j in range(y.ndim) if j not in right]
+    if not keep_x and not keep_y:
+        arguments.refuse(x, kernel("b", "dot"))
     inner = math.prod(x.shape[i] for i in left)
     rows = apply(movement.permute, (x,), {"perm": (*keep_x, *left)})
     columns = apply(movement.permute, (y,), {"perm": (*right, *keep_y)})
@@ -262,6 +318,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     tensors = arguments.tensor_list(tuple(operands), "einsum", "operands")
+    if len(tensors) > 1:
+        arguments.refuse(tensors[0], kernel("b", "bmm"))
     terms, result = _parse(equation, tensors)
     canonical, xs = [], []
     used = [set(t) for t in terms]

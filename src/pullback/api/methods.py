@@ -162,17 +162,6 @@ def _compare(primitive: Any) -> Any:
     return method
 
 
-def _sub_operator() -> Any:
-    fast = binary(ops.sub)
-
-    def method(self: Tensor, other: Any) -> Any:
-        if self._data.dtype.kind == "b":
-            elementwise.refuse_bool_subtraction(self, other)
-        return fast(self, other)
-
-    return method
-
-
 def _rsub(self: Tensor, other: Any) -> Any:
     """other - self."""
     if not isinstance(other, (*NUMBERS, np.generic, np.ndarray, Tensor)):
@@ -311,6 +300,11 @@ def _new(function: Any) -> Any:
     return method
 
 
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """`polygamma` of order n, stored in the tensor itself."""
+    return inplace.out_of_place(lambda x: special.polygamma(n, x))(self)
+
+
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """`x[key] = value`, recorded."""
     indexing.setitem(self, key, value)
@@ -319,16 +313,17 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
 # ---------------------------------------------------------------- tables
 FUNCTIONS: dict[Any, str] = {
     elementwise: (
-        "add sub mul div true_divide floor_divide fmod remainder atan2 maximum minimum eq ne lt le "
-        "gt ge logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor "
-        "bitwise_not neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan "
-        "sinh cosh tanh asinh acosh atanh sigmoid reciprocal sign sgn angle floor ceil trunc isnan "
-        "isinf isfinite relu positive frac round square clamp nan_to_num lerp addcmul addcdiv "
-        "masked_fill isclose allclose equal logaddexp hypot float_power"
+        "add sub mul div true_divide floor_divide fmod remainder atan2 maximum minimum fmax "
+        "fmin eq ne lt le gt ge logical_and logical_or logical_xor logical_not bitwise_and "
+        "bitwise_or bitwise_xor bitwise_not neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt "
+        "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid reciprocal sign "
+        "sgn angle floor ceil trunc isnan isinf isfinite relu positive frac round square clamp "
+        "nan_to_num lerp addcmul addcdiv masked_fill isclose allclose equal logaddexp hypot "
+        "float_power"
     ),
     reduce: (
         "sum mean nansum prod max min amax amin argmax argmin any all count_nonzero logsumexp var "
-        "std norm cumsum cumprod sort argsort topk median unique bincount"
+        "std norm cumsum cumprod cummax cummin logcumsumexp msort sort argsort topk median bincount"
     ),
     linalg: "dot vdot mv mm bmm matmul outer addmm addmv addr baddbmm trace",
     movement: (
@@ -339,10 +334,11 @@ FUNCTIONS: dict[Any, str] = {
     joining: "tensor_split hsplit vsplit dsplit",
     slices: (
         "unfold narrow diag_embed select_scatter slice_scatter diagonal_scatter masked_scatter "
-        "scatter_reduce broadcast_to"
+        "scatter_reduce index_reduce broadcast_to"
     ),
     statistics: (
-        "kthvalue mode nanmean nanmedian aminmax quantile nanquantile diff cov corrcoef histc isin"
+        "kthvalue mode nanmean nanmedian aminmax quantile nanquantile diff cov corrcoef histc "
+        "unique unique_consecutive"
     ),
     special: (
         "erfc lgamma digamma logit xlogy sinc deg2rad rad2deg ldexp copysign heaviside gcd lcm "
@@ -358,7 +354,8 @@ FUNCTIONS: dict[Any, str] = {
     convert: "to cuda item tolist numpy stride data_ptr",
 }  # fmt: skip
 ALIASES = {
-    "abs": "absolute", "multiply": "mul", "subtract": "sub", "divide": "div", "negative": "neg",
+    "abs": "absolute", "absolute": "absolute", "multiply": "mul", "subtract": "sub",
+    "divide": "div", "negative": "neg",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh",
     "arctanh": "atanh", "arctan2": "atan2", "clip": "clamp", "swapaxes": "transpose",
     "swapdims": "transpose", "moveaxis": "movedim", "greater": "gt", "greater_equal": "ge",
@@ -367,23 +364,40 @@ ALIASES = {
 }  # fmt: skip
 IN_PLACE_ONE = (
     "neg exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh "
-    "asinh acosh atanh sigmoid reciprocal sign sgn floor ceil trunc relu square"
+    "asinh acosh atanh sigmoid reciprocal sign sgn floor ceil trunc relu square logical_not "
+    "bitwise_not"
 )
 IN_PLACE_TWO = {
-    "mul_": "mul", "div_": "div", "fmod_": "fmod", "remainder_": "remainder",
-    "floor_divide_": "floor_divide", "atan2_": "atan2", "eq_": "eq", "ne_": "ne", "lt_": "lt",
-    "le_": "le", "gt_": "gt", "ge_": "ge", "logical_and_": "logical_and",
+    "mul_": "mul", "fmod_": "fmod", "remainder_": "remainder",
+    "floor_divide_": "floor_divide", "atan2_": "atan2", "logical_and_": "logical_and",
     "logical_or_": "logical_or", "logical_xor_": "logical_xor", "bitwise_and_": "bitwise_and",
-    "bitwise_or_": "bitwise_or", "bitwise_xor_": "bitwise_xor",
+    "bitwise_or_": "bitwise_or", "bitwise_xor_": "bitwise_xor", "hypot_": "hypot",
+    "bitwise_left_shift_": "left_shift", "bitwise_right_shift_": "right_shift",
 }  # fmt: skip
+# those whose second operand is a Tensor
+OF_TENSORS = ("atan2_", "logical_and_", "logical_or_", "logical_xor_", "hypot_")
+# in-place methods made of the functions out of place
+OUT_OF_PLACE: dict[Any, str] = {
+    elementwise: "frac nan_to_num round",
+    special: "erfc lgamma digamma logit xlogy sinc deg2rad rad2deg ldexp copysign heaviside gcd "
+    "lcm nextafter",
+    nn: "erf", reduce: "cumsum cumprod", movement: "tril triu",
+    linalg: "addmm addmv addr baddbmm",
+}  # fmt: skip
+IN_PLACE_ALIASES = (
+    "absolute:abs multiply:mul subtract:sub divide:div true_divide:div negative:neg arcsin:asin "
+    "arccos:acos arctan:atan arcsinh:asinh arccosh:acosh arctanh:atanh arctan2:atan2 greater:gt "
+    "greater_equal:ge less:lt less_equal:le not_equal:ne fix:trunc"
+)
 IN_PLACE_OPERATORS = {
     "__iadd__": ("add", "AddBackward0"), "__isub__": ("sub", None), "__imul__": ("mul", None),
     "__itruediv__": ("div", None), "__ifloordiv__": ("floor_divide", None),
     "__imod__": ("remainder", None), "__iand__": ("bitwise_and", None),
     "__ior__": ("bitwise_or", None), "__ixor__": ("bitwise_xor", None),
+    "__ilshift__": ("left_shift", None), "__irshift__": ("right_shift", None),
 }  # fmt: skip
 OPERATORS: dict[str, Any] = {
-    "__add__": binary(ops.add), "__radd__": binary(ops.add), "__sub__": _sub_operator(),
+    "__add__": binary(ops.add), "__radd__": binary(ops.add), "__sub__": binary(ops.sub),
     "__rsub__": _rsub, "__mul__": _mul, "__rmul__": _mul, "__truediv__": binary(ops.div),
     "__rtruediv__": _rdiv, "__pow__": _pow, "__rpow__": _rpow,
     "__floordiv__": _straight(elementwise.floor_divide),
@@ -397,6 +411,8 @@ OPERATORS: dict[str, Any] = {
     "__xor__": _straight(elementwise.bitwise_xor), "__rxor__": _straight(elementwise.bitwise_xor),
     "__lshift__": _straight(elementwise.bitwise_left_shift),
     "__rshift__": _straight(elementwise.bitwise_right_shift),
+    "__rlshift__": _reflected(elementwise.bitwise_left_shift),
+    "__rrshift__": _reflected(elementwise.bitwise_right_shift),
     "__eq__": _compare(ops.eq), "__ne__": _compare(ops.ne), "__lt__": _compare(ops.lt),
     "__le__": _compare(ops.le), "__gt__": _compare(ops.gt), "__ge__": _compare(ops.ge),
     "__hash__": object.__hash__, "__getitem__": indexing.getitem, "__setitem__": setitem,
@@ -415,7 +431,9 @@ METHODS: dict[str, Any] = {
     "requires_grad_": requires_grad_, "register_hook": hooks.register_hook,
     "register_post_accumulate_grad_hook": hooks.register_post_accumulate_grad_hook,
     "retain_grad": hooks.retain_grad, "size": size, "add_": inplace.add_, "sub_": inplace.sub_,
-    "pow_": inplace.pow_, "copy_": inplace.copy_, "fill_": inplace.fill_, "zero_": inplace.zero_,
+    "div_": inplace.div_, "float_power_": inplace.float_power_, "pow_": inplace.pow_,
+    "polygamma_": polygamma_, "copy_": inplace.copy_,
+    "fill_": inplace.fill_, "zero_": inplace.zero_,
     "clamp_": inplace.clamp_, "masked_fill_": inplace.masked_fill_,
     "dim": lambda self: self.ndim, "numel": lambda self: self._data.size,
     "nelement": lambda self: self._data.size, "element_size": lambda self: self.itemsize,
@@ -425,7 +443,10 @@ METHODS: dict[str, Any] = {
     "is_signed": lambda self: self._data.dtype.kind in "ifc", "cpu": lambda self: self,
     "is_conj": lambda self: False, "is_neg": lambda self: False,
     "is_inference": lambda self: False, "storage_offset": text.storage_offset,
-    "pow": elementwise.power, "conj": elementwise.conj, "type": convert.type_name,
+    "bitwise_left_shift": elementwise.bitwise_left_shift,
+    "bitwise_right_shift": elementwise.bitwise_right_shift,
+    "polygamma": lambda self, n: special.polygamma(n, self), "pow": elementwise.power,
+    "conj": elementwise.conj, "type": convert.type_name,
     "type_as": lambda self, other: convert.to(self, other.dtype),
     "float": convert.typed("float32"), "double": convert.typed("float64"),
     "half": convert.typed("float16"), "long": convert.typed("int64"),
@@ -439,31 +460,30 @@ METHODS: dict[str, Any] = {
     "new_zeros": _new(creation.zeros), "new_ones": _new(creation.ones),
     "new_empty": _new(creation.empty), "new_full": _new(creation.full),
     "new_tensor": _new(creation.tensor),
-    "scatter_": inplace.out_of_place(indexing.scatter, "ScatterBackward0", by_place),
+    "scatter_": inplace.out_of_place(indexing.scatter, check=by_place),
     "scatter_add_": inplace.out_of_place(indexing.scatter_add, "ScatterAddBackward0", by_place),
     "index_add_": inplace.out_of_place(indexing.index_add, "IndexAddBackward0", by_place),
     "index_copy_": inplace.out_of_place(indexing.index_copy, "IndexCopyBackward0", by_place),
-    "index_fill_": inplace.out_of_place(
-        indexing.index_fill, "IndexFillBackward0", at_places("index_fill_")
-    ),
+    "index_fill_": inplace.out_of_place(indexing.index_fill, check=at_places("index_fill_")),
     "masked_scatter_": inplace.out_of_place(
         slices.masked_scatter, "MaskedScatterBackward0", by_order
     ),
     "scatter_reduce_": inplace.out_of_place(
         slices.scatter_reduce, "ScatterReduceBackward0", by_place
     ),
+    "index_reduce_": inplace.out_of_place(slices.index_reduce, "IndexReduceBackward0", by_place),
     "index_put_": inplace.out_of_place(
         indexing.index_put, "IndexPutBackward0", at_places("index_put_")
     ),
-    "addcmul_": inplace.out_of_place(elementwise.addcmul, "AddcmulBackward0"),
-    "addcdiv_": inplace.out_of_place(elementwise.addcdiv, "AddcdivBackward0"),
-    "lerp_": inplace.out_of_place(elementwise.lerp, "LerpBackward0"),
+    "addcmul_": inplace.out_of_place(elementwise.addcmul),
+    "addcdiv_": inplace.out_of_place(elementwise.addcdiv),
+    "lerp_": inplace.out_of_place(elementwise.lerp),
     "uniform_": random.uniform_, "normal_": random.normal_, "random_": random.random_,
     "bernoulli_": random.bernoulli_, "exponential_": random.exponential_,
     "geometric_": random.geometric_, "cauchy_": random.cauchy_,
     "log_normal_": random.log_normal_,
     "bernoulli": random.bernoulli, "multinomial": random.multinomial,
-    "abs_": inplace.one(ops.abs_, "abs_"), "clip_": inplace.clamp_,
+    "abs_": inplace.one_real(ops.abs_, "abs_"), "clip_": inplace.clamp_,
 }  # fmt: skip
 DOCS = {
     "dim": "The number of dims.", "numel": "The number of elements.",
@@ -474,6 +494,7 @@ DOCS = {
     "cpu": "The tensor itself: there is no other device.",
     "is_conj": "False: conjugation is done at once.", "is_neg": "False: negation is done at once.",
     "is_inference": "False: there are no inference tensors.",
+    "polygamma": "The derivative of order n of digamma.",
     "type_as": "In the dtype of another tensor.", "view_as": "`view` in another tensor's shape.",
     "reshape_as": "`reshape` to another tensor's shape.",
     "where": "This tensor where condition holds, other elsewhere.",
@@ -499,11 +520,20 @@ def install() -> None:
         primitive = getattr(ops, name)
         setattr(Tensor, f"{name}_", inplace.one(primitive, f"{name}_"))
     for name, primitive_name in IN_PLACE_TWO.items():
-        setattr(Tensor, name, inplace.two(getattr(ops, primitive_name), name))
+        method = inplace.two(getattr(ops, primitive_name), name, name not in OF_TENSORS)
+        setattr(Tensor, name, method)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(Tensor, f"{name}_", inplace.comparison(getattr(elementwise, name)))
+    for module, names in OUT_OF_PLACE.items():
+        for name in names.split():
+            setattr(Tensor, f"{name}_", inplace.out_of_place(getattr(module, name)))
     for name, (primitive_name, node) in IN_PLACE_OPERATORS.items():
         setattr(Tensor, name, inplace.operator(getattr(ops, primitive_name), name, node))
     for name, function in {**OPERATORS, **METHODS}.items():
         setattr(Tensor, name, function)
+    for pair in IN_PLACE_ALIASES.split():
+        alias, _, name = pair.partition(":")
+        setattr(Tensor, f"{alias}_", getattr(Tensor, f"{name}_"))
     for name, text_ in DOCS.items():
         METHODS[name].__doc__ = text_
     for name, function in PROPERTIES.items():

@@ -32,11 +32,25 @@ def _reshaped(x: Tensor, shape: Shape, name: str) -> Tensor:
     return apply(reshape_, (x,), {"shape": shape}, name)
 
 
-def reshape(input: Any, *shape: Any) -> Tensor:  # noqa: A002
+def _listed(function: str, given: tuple[Any, ...], named: Any, name: str) -> tuple[Any, ...]:
+    """Numbers given one by one, or one list of them, or the same under its name."""
+    if named is arguments.UNSET:
+        arguments.given(given, function, name)
+        return given
+    if given:
+        raise ArgumentTypeError(
+            with_site(f"{function}() received an invalid combination of arguments: '{name}' twice")
+        )
+    return (named,)
+
+
+def reshape(input: Any, *sizes: Any, shape: Any = arguments.UNSET) -> Tensor:  # noqa: A002
     """The same elements in another shape, one size may be -1; a view where strides allow."""
     x = arguments.tensor(input, "reshape")
-    arguments.given(shape, "reshape", "shape")
-    wanted = infer_size(arguments.size(shape, "shape", "reshape"), x._data.size)
+    given = sizes
+    if not sizes or shape is not arguments.UNSET:
+        given = _listed("reshape", sizes, shape, "shape")
+    wanted = infer_size(arguments.size(given, "shape", "reshape"), x._data.size)
     name = "ViewBackward0"
     if type(x._data) is np.ndarray and not x._data.flags.c_contiguous:
         fits = can_view(x._data, wanted)
@@ -92,6 +106,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:  # noq
     return reshape(x, (*shape[:first], merged, *shape[last + 1 :]))
 
 
+@arguments.numpy_names
 def unflatten(input: Any, dim: int, sizes: Any) -> Tensor:  # noqa: A002
     """One dim split into several; one size may be -1."""
     x = arguments.tensor(input, "unflatten")
@@ -118,6 +133,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Tensor:  # noqa: A002
     return _reshaped(x, (*x._data.shape[:a], *parts, *x._data.shape[a + 1 :]), "ViewBackward0")
 
 
+@arguments.numpy_names
 def squeeze(input: Any, dim: Any = None) -> Tensor:  # noqa: A002
     """Without the dims of size 1: all of them, or those given."""
     x = arguments.tensor(input, "squeeze")
@@ -133,6 +149,7 @@ def squeeze(input: Any, dim: Any = None) -> Tensor:  # noqa: A002
     return _reshaped(x, kept, name)
 
 
+@arguments.numpy_names
 def unsqueeze(input: Any, dim: int) -> Tensor:  # noqa: A002
     """With a dim of size 1 put in."""
     x = arguments.tensor(input, "unsqueeze")
@@ -141,11 +158,10 @@ def unsqueeze(input: Any, dim: int) -> Tensor:  # noqa: A002
     return _reshaped(x, (*shape[:a], 1, *shape[a:]), "UnsqueezeBackward0")
 
 
-def permute(input: Any, *dims: Any) -> Tensor:  # noqa: A002
+def permute(input: Any, *order_: Any, dims: Any = arguments.UNSET) -> Tensor:  # noqa: A002
     """Dims in another order (a view)."""
     x = arguments.tensor(input, "permute")
-    arguments.given(dims, "permute", "dims")
-    order = arguments.size(dims, "dims", "permute")
+    order = arguments.size(_listed("permute", order_, dims, "dims"), "dims", "permute")
     if len(order) != x.ndim:
         raise ArgumentRuntimeError(
             with_site(
@@ -311,6 +327,7 @@ def cat(
     return into(out, apply(ops.cat, real, {"axis": a}))
 
 
+@arguments.numpy_names
 def stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> Tensor:
     """Tensors of one shape joined along a new dim."""
     from pullback.api.elementwise import into
@@ -375,6 +392,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Tenso
     return apply(ops.split, (x,), {"sizes": sizes, "axis": a}, name)
 
 
+@arguments.numpy_names
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:  # noqa: A002
     """At most `chunks` pieces of equal size (the last may be smaller)."""
     x = arguments.tensor(input, "chunk")
@@ -390,6 +408,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:  # noqa:
     return split(x, max(-(-n // chunks), 1), a) if n else split(x, [0] * chunks, a)
 
 
+@arguments.numpy_names
 def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:  # noqa: A002
     """The slices along a dim, without it; views."""
     x = arguments.tensor(input, "unbind")
@@ -401,11 +420,10 @@ def unbind(input: Any, dim: int = 0) -> tuple[Tensor, ...]:  # noqa: A002
     return apply(ops.unbind, (x,), {"axis": a})
 
 
-def flip(input: Any, *dims: Any) -> Tensor:  # noqa: A002
+def flip(input: Any, *axes_: Any, dims: Any = arguments.UNSET) -> Tensor:  # noqa: A002
     """Elements in reverse order along dims (a copy)."""
     x = arguments.tensor(input, "flip")
-    arguments.given(dims, "flip", "dims")
-    order = arguments.size(dims, "dims", "flip")
+    order = arguments.size(_listed("flip", axes_, dims, "dims"), "dims", "flip")
     axes = arguments.dims(order, x.ndim) if order else ()
     return apply(ops.flip, (x,), {"axis": axes})
 
@@ -429,6 +447,7 @@ def flipud(input: Any) -> Tensor:  # noqa: A002
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Tensor:  # noqa: A002
     """Turned k times by 90 degrees in the plane of two dims, from the first to the second."""
     x = arguments.tensor(input, "rot90")
+    k = arguments.integer(k, "rot90", "k")
     plane = arguments.size((dims,), "dims", "rot90")
     if len(plane) != 2:
         raise ArgumentRuntimeError(
@@ -447,11 +466,11 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Tensor:  # noqa: A002
             )
         )
     turns = k % 4
-    if turns == 1:
-        return transpose(flip(x, b), a, b).clone()
     if turns == 2:
-        return flip(x, a, b)
-    return transpose(flip(x, a), a, b).clone() if turns else x.clone()
+        turned = flip(x, a, b)
+    else:
+        turned = transpose(flip(x, b if turns == 1 else a), a, b) if turns else x
+    return apply(ops.clone, (turned,), {}, "Rot90Backward0")
 
 
 def ravel(input: Any) -> Tensor:  # noqa: A002
@@ -498,13 +517,14 @@ def repeat(input: Any, *sizes: Any) -> Tensor:  # noqa: A002
     return apply(ops.tile, (x,), {"reps": reps})
 
 
-def tile(input: Any, *dims: Any) -> Tensor:  # noqa: A002
+def tile(input: Any, *repeats: Any, dims: Any = arguments.UNSET) -> Tensor:  # noqa: A002
     """As `repeat`, but missing repeats count as 1."""
-    arguments.given(dims, "tile", "dims")
-    reps = arguments.size(dims, "dims", "tile")
-    return repeat(input, (1,) * (input.ndim - len(reps)) + reps)
+    x = arguments.tensor(input, "tile")
+    reps = arguments.size(_listed("tile", repeats, dims, "dims"), "dims", "tile")
+    return repeat(x, (1,) * (x.ndim - len(reps)) + reps)
 
 
+@arguments.numpy_names
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None  # noqa: A002
 ) -> Tensor:
@@ -531,7 +551,7 @@ def repeat_counts(repeats: Any, n: int) -> Any:
     counts: Any
     if isinstance(repeats, Tensor):
         counts = repeats._data
-        if counts.dtype.kind not in "iu":
+        if counts.dtype not in (np.int32, np.int64):
             raise UnsupportedError(
                 with_site(
                     "\"repeat_interleave_cpu\" not implemented for "
@@ -557,6 +577,7 @@ def repeat_counts(repeats: Any, n: int) -> Any:
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:  # noqa: A002
     """The diagonal of two dims, put last (a view)."""
     x = arguments.tensor(input, "diagonal")
+    offset = arguments.integer(offset, "diagonal", "offset")
     a, b = arguments.dim(dim1, x.ndim), arguments.dim(dim2, x.ndim)
     if a == b:
         raise ArgumentRuntimeError(

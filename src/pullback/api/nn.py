@@ -40,9 +40,10 @@ def _axis_function(name: str, primitive: Any) -> Any:
             x = x.to(dtype)
         a = arguments.dim(dim, x.ndim)
         if x._data.dtype.kind not in "f":
+            where = "lastdim_" if a == max(x.ndim, 1) - 1 else ""
             raise UnsupportedError(
                 with_site(
-                    f'"{name}_lastdim_kernel_impl" not implemented for '
+                    f'"{name}_{where}kernel_impl" not implemented for '
                     f"'{arguments.PYTORCH_NAMES[x._data.dtype.name]}'"
                 )
             )

@@ -9,8 +9,12 @@ from pullback.api.elementwise import into
 from pullback.api.linalg import tensordot
 from pullback.api.movement import broadcast_tensors, reshape, roll, unsqueeze
 from pullback.core.callsite import with_site
+from pullback.core.refusal import Refusal, kernel
+from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor
 from pullback.errors import ArgumentRuntimeError
+from pullback.ops import broadcast as broadcast_ops
+from pullback.ops import elementwise as ops
 
 
 def inner(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -39,9 +43,11 @@ def kron(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     wide = reshape(a, tuple(n for m in first for n in (m, 1)))
     fine = reshape(b, tuple(n for m in second for n in (1, m)))
     shape = tuple(m * n for m, n in zip(first, second, strict=True))
-    return into(out, reshape(wide * fine, shape))
+    params = {"shape": shape}
+    return into(out, apply(broadcast_ops.reshape, (wide * fine,), params, "UnsafeViewBackward0"))
 
 
+@arguments.numpy_names
 def cross(input: Any, other: Any, dim: Any = None, *, out: Any = None) -> Tensor:  # noqa: A002
     """The cross product along a dim of size 3 (the first one when not given)."""
     a = arguments.tensor(input, "cross")
@@ -52,6 +58,15 @@ def cross(input: Any, other: Any, dim: Any = None, *, out: Any = None) -> Tensor
                 "inconsistent tensors dimensions input: "
                 f"{a.ndim} other: {b.ndim}; linalg.cross: inputs must have the same number of "
                 "dimensions."
+            )
+        )
+    arguments.refuse(a, kernel("b", "cross"))
+    if a._data.dtype != b._data.dtype:
+        names = arguments.PYTORCH_NAMES
+        raise ArgumentRuntimeError(
+            with_site(
+                f"expected scalar type {names[a._data.dtype.name]} but found "
+                f"{names[b._data.dtype.name]}"
             )
         )
     a, b = broadcast_tensors(a, b)
@@ -68,7 +83,9 @@ def cross(input: Any, other: Any, dim: Any = None, *, out: Any = None) -> Tensor
                 f"{list(a.shape)} and {list(b.shape)}"
             )
         )
-    return into(out, roll(a, -1, axis) * roll(b, -2, axis) - roll(a, -2, axis) * roll(b, -1, axis))
+    first = roll(a, -1, axis) * roll(b, -2, axis)
+    second = roll(a, -2, axis) * roll(b, -1, axis)
+    return into(out, apply(ops.sub, (first, second), {}, "LinalgCrossBackward0"))
 
 
 def cdist(
@@ -83,6 +100,16 @@ def cdist(
                     f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D"
                 )
             )
+    for name, x in (("X1", a), ("X2", b)):
+        said = f"cdist only supports floating-point dtypes, {name} got: {{dtype}}"
+        arguments.refuse(x, Refusal("biuc", said))
+    if a._data.dtype != b._data.dtype:
+        raise ArgumentRuntimeError(
+            with_site(
+                f"expected scalar type {arguments.PYTORCH_NAMES[a._data.dtype.name]} but found "
+                f"{arguments.PYTORCH_NAMES[b._data.dtype.name]}"
+            )
+        )
     if a.shape[-1] != b.shape[-1]:
         raise ArgumentRuntimeError(
             with_site(
@@ -92,9 +119,11 @@ def cdist(
         )
     if p < 0:
         raise ArgumentRuntimeError(with_site("cdist only supports non-negative p values"))
-    return reduce.norm(unsqueeze(a, -2) - unsqueeze(b, -3), p, -1)
+    difference = unsqueeze(a, -2) - unsqueeze(b, -3)
+    return reduce.norm_of(difference, p, -1, False, "CdistBackward0")
 
 
 def dist(input: Any, other: Any, p: float = 2) -> Tensor:  # noqa: A002
     """The p-norm of input - other."""
-    return reduce.norm(arguments.tensor(input, "dist") - other, p)
+    a, b = arguments.tensor(input, "dist"), arguments.tensor(other, "dist", "other")
+    return reduce.norm_of(a - b, p, None, False, "DistBackward0")

@@ -10,11 +10,18 @@ from pullback.api import arguments, elementwise, indexing
 from pullback.api.convert import concrete
 from pullback.api.movement import broadcast_tensors, expand, reshape, unsqueeze
 from pullback.core.callsite import with_site
+from pullback.core.refusal import kernel
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, DimensionError, UnsupportedError
+from pullback.errors import (
+    ArgumentRuntimeError,
+    ArgumentTypeError,
+    DimensionError,
+)
+from pullback.ops import elementwise as elementwise_ops
+from pullback.ops import indexing as indexing_ops
 from pullback.ops import movement as ops
-from pullback.ops import special
+from pullback.ops import scattering, special
 
 where = elementwise.where
 
@@ -35,6 +42,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Tensor:  # noqa:
     return apply(special.windows, (x,), {"axis": a, "size": size, "step": step})
 
 
+@arguments.numpy_names
 def narrow(input: Any, dim: int, start: Any, length: int) -> Tensor:  # noqa: A002
     """`length` slices from `start` along dim (a view).
 
@@ -162,12 +170,13 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:  # noqa: A002
         return x.clone()
     places = np.maximum(np.cumsum(flags).reshape(flags.shape) - 1, 0)
     values = indexing.getitem(reshape(s, -1), wrap(places))
-    return where(m, values, x)
+    return apply(elementwise_ops.where, (m, values, x), {}, "MaskedScatterBackward0")
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
+@arguments.numpy_names
 def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True  # noqa: A002
 ) -> Tensor:
@@ -176,7 +185,13 @@ def scatter_reduce(
     `include_self=False` leaves the elements of input out where something is written.
     """
     x, s = arguments.tensor(input, "scatter_reduce"), arguments.tensor(src, "scatter_reduce", "src")
-    i = arguments.tensor(index, "scatter_reduce", "index")
+    if not isinstance(reduce, str):
+        raise ArgumentTypeError(
+            with_site(
+                "scatter_reduce(): argument 'reduce' (position 5) must be str, not "
+                f"{arguments.kind(reduce)}"
+            )
+        )
     if reduce not in REDUCTIONS:
         raise ArgumentRuntimeError(
             with_site(
@@ -185,54 +200,59 @@ def scatter_reduce(
             )
         )
     a = arguments.dim(dim, x.ndim)
-    used = s[tuple(slice(0, n) for n in i.shape)]
+    i = indexing.index_for("scatter", x, a, index)
+    used = indexing.source_for(x, s, i, a)
+    used = used[tuple(slice(0, n) for n in i.shape)] if used.shape != i.shape else used
+    return reduced_into(x, a, i, used, reduce, bool(include_self), "ScatterReduceBackward0")
+
+
+def reduced_into(
+    x: Tensor, axis: int, index: Tensor, src: Tensor, reduction: str, include_self: bool, node: str
+) -> Tensor:
+    """x with src reduced into it at an index of the same shape."""
     plain = wrap(np.zeros(tuple(x.shape), x._data.dtype))
-    ones = wrap(np.ones(tuple(i.shape), x._data.dtype))
-    written = indexing.scatter_add(plain, a, i, ones)  # how many go to each place
+    ones = wrap(np.ones(tuple(index.shape), x._data.dtype))
+    written = indexing.scatter_add(plain, axis, index, ones)  # how many go to each place
     own = wrap(np.ones(tuple(x.shape), bool)) if include_self else written == 0
-    if reduce in ("sum", "mean"):
-        total = indexing.scatter_add(where(own, x, 0), a, i, used)
-        if reduce == "sum":
+    if reduction in ("sum", "mean"):
+        start = x if include_self else where(own, x, 0)
+        total = apply(indexing_ops.scatter_add, (start, index, src), {"axis": axis}, node)
+        if reduction == "sum":
             return total
         number = written + own.to(x.dtype)
         if x._data.dtype.kind in "fc":
-            return total / number
+            return apply(elementwise_ops.div, (total, number), {}, node)
         return elementwise.div(total, number, rounding_mode="floor")
-    return _extremes_or_product(x, a, i, used, reduce, own)
-
-
-def _extremes_or_product(
-    x: Tensor, axis: int, index: Tensor, src: Tensor, reduction: str, own: Tensor
-) -> Tensor:
-    function = {"amax": np.maximum, "amin": np.minimum, "prod": np.multiply}[reduction]
-    values, places = concrete(x, "scatter_reduce"), concrete(index, "scatter_reduce")
-    neutral: Any = 1
-    if reduction != "prod":
-        kind = values.dtype.kind
-        info: Any = np.finfo(values.dtype) if kind == "f" else np.iinfo(values.dtype)
-        neutral = info.min if reduction == "amax" else info.max
-        if kind == "f":
-            neutral = -np.inf if reduction == "amax" else np.inf
-    out = np.where(own._data, values, np.asarray(neutral, values.dtype))
-    key = list(np.indices(places.shape, sparse=True))
-    if x.ndim:
-        key[axis] = places
-        function.at(out, tuple(key), src._data)
-    else:
-        out = function(out, src._data.reshape(out.shape))
-    if not (x.requires_grad or src.requires_grad):
-        return wrap(np.asarray(out))
     if reduction == "prod":
-        raise UnsupportedError(
-            with_site("scatter_reduce('prod') has no gradient here: use sums of logarithms")
+        return apply(scattering.scatter_product, (x, index, src, own), {"axis": axis}, node)
+    arguments.refuse(x, kernel("c", f"scatter_gather_tensor_cpu_reduce_{reduction}"))
+    params = {"axis": axis, "largest": reduction == "amax"}
+    return apply(scattering.scatter_extreme, (x, index, src, own), params, node)
+
+
+@arguments.numpy_names
+def index_reduce(
+    input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True  # noqa: A002
+) -> Tensor:
+    """input with slices of source reduced into it at a vector of indices along `dim`.
+
+    reduce: "prod", "mean", "amax" or "amin".
+    """
+    x = arguments.tensor(input, "index_reduce")
+    s = arguments.tensor(source, "index_reduce", "source")
+    if reduce not in REDUCTIONS[1:]:
+        raise ArgumentRuntimeError(
+            with_site(
+                "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
+                f"{reduce}."
+            )
         )
-    # the mean of the elements that are extreme: the value itself, its gradient shared by ties
-    best = wrap(out)
-    mine = elementwise.logical_and(own, x.detach() == best)
-    theirs = src.detach() == indexing.gather(best, axis, index)
-    number = indexing.scatter_add(mine.to(x.dtype), axis, index, theirs.to(x.dtype))
-    total = indexing.scatter_add(where(mine, x, 0), axis, index, where(theirs, src, 0))
-    return total / elementwise.clamp(number, min=1)
+    a = arguments.dim(dim, x.ndim)
+    i = indexing.index_vector("index_reduce_", x, a, index, s)
+    if s._data.dtype != x._data.dtype:
+        raise indexing.different_types("index_reduce_", x, s)
+    spread = indexing.spread_index(s, a, i)
+    return reduced_into(x, a, spread, s, reduce, bool(include_self), "IndexReduceBackward0")
 
 
 def broadcast_to(input: Any, size: Any) -> Tensor:  # noqa: A002

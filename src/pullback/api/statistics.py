@@ -14,11 +14,12 @@ from pullback.api.movement import cat, movedim, reshape, unsqueeze
 from pullback.api.slices import narrow
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
+from pullback.core.refusal import Refusal, kernel, refuse
 from pullback.eager.apply import apply
+from pullback.eager.batched import by_example
 from pullback.eager.tensor import Tensor, wrap
 from pullback.errors import (
     ArgumentRuntimeError,
-    ArgumentTypeError,
     DimensionError,
     UnsupportedError,
 )
@@ -26,54 +27,70 @@ from pullback.ops import indexing as indexing_ops
 from pullback.ops import reduce as reduce_ops
 
 into = elementwise.into
-_Nanmedian = reduce.return_type("nanmedian")
 
 
-def _chosen(name: str, x: Tensor, index: Any, axis: int, keepdim: bool, node: str) -> Any:
+def _chosen(name: str, x: Tensor, places: Tensor, axis: int, keepdim: bool, node: str) -> Any:
     """Values and indices of one element per slice."""
-    places = wrap(np.ascontiguousarray(index).reshape(index.shape).astype(np.int64))
-    values = apply(indexing_ops.pick, (x, places), {"axis": axis, "keepdims": bool(keepdim)}, node)
+    keep = arguments.flag(keepdim, name, "keepdim")
+    values = apply(indexing_ops.pick, (x, places), {"axis": axis, "keepdims": keep}, node)
     if keepdim and x.ndim:
         places = unsqueeze(places, axis)
-    kind = _Nanmedian if name == "nanmedian" else reduce.RETURN_TYPES[name]
-    return kind(values, places)
+    return reduce.RETURN_TYPES[name](values, places)
 
 
+@arguments.numpy_names
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
     """The k-th smallest element along `dim` (k counts from 1), and its index."""
     x = arguments.tensor(input, "kthvalue")
     a = arguments.dim(dim, x.ndim)
+    k = arguments.integer(k, "kthvalue", "k")
     n = x.shape[a] if x.ndim else 1
+    if not n:
+        raise DimensionError(
+            with_site(f"kthvalue(): Expected reduction dim {a} to have non-zero size.")
+        )
     if not 1 <= k <= n:
         raise ArgumentRuntimeError(
             with_site("kthvalue(): selected number k out of range for dimension " + str(a))
         )
     if not x.ndim:
-        return reduce.RETURN_TYPES["kthvalue"](x.clone(), wrap(np.zeros((), np.int64)))
-    order = np.argsort(concrete(x, "kthvalue"), a, kind="stable")
-    return _chosen("kthvalue", x, np.take(order, k - 1, a), a, keepdim, "KthvalueBackward0")
+        return reduce.of_scalar("kthvalue", x, "KthvalueBackward0")
+    arguments.refuse(x, kernel("bc", "kthvalue_cpu"))
+    places = by_example(
+        x, lambda data, axis: np.take(np.argsort(data, axis, kind="stable"), k - 1, axis), a
+    )
+    return _chosen("kthvalue", x, places, a, keepdim, "KthvalueBackward0")
 
 
+@arguments.numpy_names
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:  # noqa: A002
     """The most frequent value along `dim` (the smallest of several), and its last index."""
     x = arguments.tensor(input, "mode")
+    arguments.refuse(x, kernel("c", "mode_cpu"))
     a = arguments.dim(dim, x.ndim)
     if not x.ndim:
-        return reduce.RETURN_TYPES["mode"](x.clone(), wrap(np.zeros((), np.int64)))
+        return reduce.of_scalar("mode", x, "ModeBackward0")
     if not x.shape[a]:
         raise DimensionError(
             with_site(f"mode(): Expected reduction dim {a} to have non-zero size.")
         )
-    rows = np.moveaxis(concrete(x, "mode"), a, -1)
+    places = by_example(x, _most_frequent, a)
+    return _chosen("mode", x, places, a, keepdim, "ModeBackward0")
+
+
+def _most_frequent(data: Any, axis: int) -> Any:
+    """The last place of the value that occurs most along an axis."""
+    rows = np.moveaxis(data, axis, -1)
     found = np.empty(rows.shape[:-1], np.int64)
     for place in np.ndindex(found.shape):
         values, counts = np.unique(rows[place], return_counts=True, equal_nan=False)
         best = values[np.argmax(counts)]
         same = np.isnan(rows[place]) if best != best else rows[place] == best
         found[place] = np.flatnonzero(same)[-1]
-    return _chosen("mode", x, found, a, keepdim, "ModeBackward0")
+    return found
 
 
+@arguments.numpy_names
 def nanmean(
     input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None  # noqa: A002
 ) -> Tensor:
@@ -87,44 +104,54 @@ def nanmean(
                 f"{arguments.PYTORCH_NAMES[x._data.dtype.name]}"
             )
         )
+    arguments.refuse(x, Refusal("c", "nansum on CPU does not support complex inputs"))
     missing = elementwise.isnan(x)
     total = reduce.sum(elementwise.masked_fill(x, missing, 0), dim, keepdim)
     return into(out, total / reduce.sum(elementwise.logical_not(missing), dim, keepdim))
 
 
+@arguments.numpy_names
 def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
     """The median of the elements that are not NaN; along `dim`, with its index."""
     x = arguments.tensor(input, "nanmedian")
     if dim is None:
-        if not x._data.size:
-            return reduce.median(x)
+        arguments.refuse(x, kernel("bc", "median_cpu"))
         params = {"axis": tuple(range(x.ndim)), "keepdims": False}
         return apply(reduce_ops.nan_middle, (x,), params)
     a = arguments.dim(dim, x.ndim)
+    if x.ndim and not x.shape[a]:
+        raise DimensionError(
+            with_site(f"median(): Expected reduction dim {a} to have non-zero size.")
+        )
+    arguments.refuse(x, kernel("bc", "median_out"))
     if not x.ndim:
-        return _Nanmedian(x.clone(), wrap(np.zeros((), np.int64)))
-    data = concrete(x, "nanmedian")
-    order = np.argsort(data, a, kind="stable")  # NaN comes last
-    present = (data == data).sum(a, keepdims=True)
+        return reduce.of_scalar("nanmedian", x, "NanmedianBackward1")
+    places = by_example(x, _middle_present, a)
+    return _chosen("nanmedian", x, places, a, keepdim, "NanmedianBackward1")
+
+
+def _middle_present(data: Any, axis: int) -> Any:
+    """Where the median of what is not NaN lies along an axis."""
+    order = np.argsort(data, axis, kind="stable")  # NaN comes last
+    present = (data == data).sum(axis, keepdims=True)
     middle = np.maximum((present - 1) // 2, 0)
-    index = np.take_along_axis(order, middle, a).squeeze(a)
-    return _chosen("nanmedian", x, index, a, keepdim, "NanmedianBackward1")
+    return np.take_along_axis(order, middle, axis).squeeze(axis)
 
 
-class _Extremes(tuple):  # type: ignore[type-arg]
-    """`torch.return_types.aminmax`: the smallest and the largest elements."""
+def _shown(self: Any) -> str:
+    return f"torch.return_types.aminmax(\nmin={self[0]!r},\nmax={self[1]!r})"
 
-    __slots__ = ()
-    min = property(lambda self: self[0])
-    max = property(lambda self: self[1])
 
-    def __repr__(self) -> str:
-        return f"torch.return_types.aminmax(\nmin={self[0]!r},\nmax={self[1]!r})"
+_Extremes: Any = type("aminmax", (tuple,), {
+    "__slots__": (), "__module__": "torch.return_types", "__repr__": _shown,
+    "min": property(lambda self: self[0]), "max": property(lambda self: self[1]),
+})  # fmt: skip
 
 
 def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A002
     """The smallest and the largest elements, over one dim or all."""
     x = arguments.tensor(input, "aminmax")
+    arguments.refuse(x, kernel("c", "aminmax_cpu"))
     if dim is None and not x._data.size:
         raise ArgumentRuntimeError(
             with_site(
@@ -136,7 +163,93 @@ def aminmax(input: Any, *, dim: Any = None, keepdim: bool = False) -> Any:  # no
         dims: Any = tuple(range(x.ndim))
     else:
         dims = arguments.dim(dim, x.ndim)
-    return _Extremes((reduce.amin(x, dims, keepdim), reduce.amax(x, dims, keepdim)))
+        if x.ndim and not x.shape[dims]:
+            raise DimensionError(
+                with_site(f"aminmax: Expected reduction dim {dims} to have non-zero size.")
+            )
+    keep = arguments.flag(keepdim, "aminmax", "keepdim")
+    params = {"axis": arguments.dims(dims, x.ndim), "keepdims": keep}
+    both = (reduce_ops.amin, reduce_ops.amax)
+    return _Extremes(apply(p, (x,), params, "AminmaxBackward0") for p in both)
+
+
+# ---------------------------------------------------------------- distinct values
+def _results(x: Tensor, function: str, node: str, values: Any, more: list[Any]) -> Any:
+    """The values, which require grad when x does, and what else was asked for."""
+    first = elementwise.without_derivative(wrap(values), function, node, x)
+    return (first, *(wrap(np.asarray(m, order="C")) for m in more)) if more else first
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,  # noqa: A002
+    dim: Any = None,
+) -> Any:  # fmt: skip
+    """The distinct elements (or slices along `dim`) in order.
+
+    Optionally where each went and how often it came.  NaNs are all distinct.
+    """
+    x = arguments.tensor(input, "unique")
+    for value, which in ((sorted, "sorted"), (return_inverse, "return_inverse"),
+                         (return_counts, "return_counts")):  # fmt: skip
+        arguments.flag(value, "_unique2", which)
+    data = concrete(x, "unique")
+    if dim is None:
+        arguments.refuse(x, kernel("c", "unique"))
+        axis, node, function = None, "Unique2Backward0", "_unique2"
+    else:
+        node, function = "UniqueDimBackward0", "unique_dim"
+        axis = _axis_of_slices(x, dim, function)
+    values, inverse, counts = np.unique(
+        data, return_inverse=True, return_counts=True, axis=axis, equal_nan=False
+    )
+    inverse = inverse.reshape(data.shape if axis is None else -1)
+    values = values.reshape(-1) if axis is None else values
+    more = [inverse] * bool(return_inverse) + [counts] * bool(return_counts)
+    return _results(x, function, node, values, more)
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None  # noqa: A002
+) -> Any:
+    """The elements (or slices along `dim`) without those equal to the one before.
+
+    Optionally where each went and how long each run is.
+    """
+    x = arguments.tensor(input, "unique_consecutive")
+    data = concrete(x, "unique_consecutive")
+    axis = 0
+    lined = data.reshape(-1)
+    if dim is not None:
+        axis = _axis_of_slices(x, dim, "unique_consecutive")
+        lined = np.moveaxis(data, axis, 0)
+    rows = lined.reshape(lined.shape[0], math.prod(lined.shape[1:]))
+    starts = np.ones(lined.shape[0], bool)
+    starts[1:] = (rows[1:] != rows[:-1]).any(1)
+    values = lined[starts] if dim is None else np.moveaxis(lined[starts], 0, axis)
+    more = []
+    if return_inverse:
+        places = np.cumsum(starts) - 1
+        more.append(places.reshape(data.shape) if dim is None else places)
+    if return_counts:
+        more.append(np.diff(np.append(np.flatnonzero(starts), starts.size)))
+    return _results(x, "unique_consecutive", "UniqueConsecutiveBackward0", values, more)
+
+
+def _axis_of_slices(x: Tensor, dim: Any, function: str) -> int:
+    """The axis along which slices are told apart; they need elements for that."""
+    if not x.ndim:
+        raise DimensionError(
+            with_site(f"Dimension specified as {dim} but tensor has no dimensions")
+        )
+    axis = arguments.dim(dim, x.ndim)
+    if not x._data.size and any(n == 0 for k, n in enumerate(x._data.shape) if k != axis):
+        raise ArgumentRuntimeError(
+            with_site(
+                f"{function}(): There are 0 sized dimensions, and they aren't selected, so unique "
+                f"cannot be applied: shape {list(x.shape)}, dim {axis}"
+            )
+        )
+    return axis
 
 
 # ---------------------------------------------------------------- quantiles
@@ -148,6 +261,9 @@ def _quantile(
         raise ArgumentRuntimeError(
             with_site(f"{name}() input tensor must be either float or double dtype")
         )
+    if not isinstance(q, (Tensor, int, float)):
+        raise elementwise.invalid_combination(name, x, q)
+    keepdim = arguments.flag(keepdim, name, "keepdim")
     at = q._data if isinstance(q, Tensor) else np.asarray(q, x._data.dtype)
     if isinstance(q, Tensor) and q.requires_grad:
         raise UnsupportedError(
@@ -214,6 +330,7 @@ def _gathered(ordered: Tensor, places: Any) -> Tensor:
         "axis": ordered.ndim - 1})  # fmt: skip
 
 
+@arguments.numpy_names
 def quantile(
     input: Any, q: Any, dim: Any = None, keepdim: bool = False, *,  # noqa: A002
     interpolation: str = "linear", out: Any = None,
@@ -222,6 +339,7 @@ def quantile(
     return into(out, _quantile("quantile", input, q, dim, keepdim, interpolation, False))
 
 
+@arguments.numpy_names
 def nanquantile(
     input: Any, q: Any, dim: Any = None, keepdim: bool = False, *,  # noqa: A002
     interpolation: str = "linear", out: Any = None,
@@ -231,6 +349,7 @@ def nanquantile(
 
 
 # ---------------------------------------------------------------- differences, covariance
+@arguments.numpy_names
 def diff(
     input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None,  # noqa: A002
 ) -> Tensor:  # fmt: skip
@@ -240,6 +359,7 @@ def diff(
         raise ArgumentRuntimeError(
             with_site("diff expects input to be at least one-dimensional")
         )
+    n = arguments.integer(n, "diff", "n")
     if n < 0:
         raise ArgumentRuntimeError(with_site(f"order must be non-negative but got {n}"))
     a = arguments.dim(dim, x.ndim)
@@ -260,6 +380,7 @@ def cov(
     fweights: (m,) integers - how often an observation counts; aweights: (m,) its weight.
     """
     x = arguments.tensor(input, "cov")
+    arguments.refuse(x, Refusal("b", "cov(): bool dtype is not supported for input"))
     if x.ndim > 2:
         raise ArgumentRuntimeError(
             with_site(f"cov(): expected input to have two or fewer dimensions, got {x.ndim}")
@@ -297,7 +418,11 @@ def corrcoef(input: Any) -> Tensor:  # noqa: A002
     if not c.ndim:
         return c / c
     deviation = elementwise.sqrt(elementwise.real(c.diagonal()))
-    return c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    c = c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    if c.is_complex():
+        parts = (elementwise.clamp(f(c), -1, 1) for f in (elementwise.real, elementwise.imag))
+        return elementwise.complex(*parts)
+    return elementwise.clamp(c, -1, 1)  # rounding may have gone beyond
 
 
 # ---------------------------------------------------------------- counting and searching
@@ -305,13 +430,8 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0, *, out: Any =
     """How many elements fall in each of `bins` equal parts of [min, max] (of all when equal)."""
     x = arguments.tensor(input, "histc")
     data = concrete(x, "histc").reshape(-1)
-    if data.dtype.kind != "f":
-        raise UnsupportedError(
-            with_site(
-                "\"histogram_cpu\" not implemented for "
-                f"'{arguments.PYTORCH_NAMES[data.dtype.name]}'"
-            )
-        )
+    arguments.refuse(x, kernel("b", "linspace_cpu"), kernel("iu", "histogram_cpu"),
+                     kernel("c", "aminmax_cpu"))  # fmt: skip
     if bins <= 0:
         raise ArgumentRuntimeError(with_site("bins must be > 0"))
     low, high = float(min), float(max)
@@ -344,6 +464,8 @@ def searchsorted(
         raise ArgumentRuntimeError(
             with_site("torch.searchsorted(): side and right can't be set to opposites")
         )
+    wide = dtypes.promote_types(rows.dtype, values.dtype)
+    refuse((kernel("bc", "searchsorted_out_cpu"),), wide, ())
     which: Any = "right" if right or side == "right" else "left"
     if rows.ndim == 1:
         found = np.searchsorted(rows, values, which)
@@ -383,7 +505,10 @@ def isin(
         for v in (elements, test_elements)
     )
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
-        raise ArgumentTypeError(with_site("isin(): one argument must be a Tensor"))
+        raise elementwise.invalid_combination("isin", elements, test_elements)
+    for v in (given, among):
+        said = Refusal("bc", "Unsupported input type encountered for isin(): {dtype}")
+        refuse((said,), v.dtype, ())
     return wrap(np.asarray(np.isin(given, among, invert=invert)))
 
 
@@ -395,7 +520,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:  #
     n = v.shape[0] if N is None else N
     if n < 0:
         raise ArgumentRuntimeError(with_site("N must be non-negative."))
-    if v._data.dtype.kind == "b":
+    if v._data.dtype.kind in "biu":
         v = v.to(dtypes.int64)
     one = unsqueeze(v, 1)
     columns = [elementwise.power(one, k) for k in range(n)]

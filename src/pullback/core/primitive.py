@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pullback.core.dispatch import INTERPRETERS, interpret
+from pullback.core.refusal import Refusals
 from pullback.typing import Rule
 
 REGISTRY: dict[str, Primitive] = {}
@@ -124,7 +125,8 @@ class Primitive:
     __slots__ = (
         "name", "forward", "kind", "inputs", "params", "outputs", "output_names", "variadic",
         "vjps", "joint", "jvp", "batch", "lower", "promotion", "broadcasts", "view", "node_name",
-        "plans", "explain", "materialize", "reference", "nondifferentiable", "doc",
+        "plans", "explain", "materialize", "reference", "nondifferentiable", "doc", "refuses",
+        "prepares",
     )  # fmt: skip
 
     def __init__(
@@ -152,6 +154,7 @@ class Primitive:
         reference: str | None = None,
         nondifferentiable: tuple[int, ...] = (),
         doc: str = "",
+        refuses: Refusals = (),
     ) -> None:
         self.name = name
         self.forward = forward
@@ -176,6 +179,8 @@ class Primitive:
         self.reference = reference
         self.nondifferentiable = nondifferentiable
         self.doc = doc
+        self.refuses = refuses  # dtypes that PyTorch does not take
+        self.prepares = promotion is not None or bool(refuses)
         self._check_names()
         if name in REGISTRY:
             raise AssertionError(f"primitive {name} is declared twice")

@@ -18,11 +18,12 @@ from pullback.core.callsite import INTERNAL, here, is_internal, outside, with_si
 from pullback.core.dispatch import INTERPRETERS, register_interpreter
 from pullback.core.primitive import Plan, Primitive
 from pullback.core.quiet import quiet, run_again
+from pullback.core.refusal import refuse
 from pullback.core.shapes import broadcast_shapes
 from pullback.eager.node import Node, Origin, next_sequence, node_class
 from pullback.eager.tensor import Tensor, counter_of, gradient_edge, wrap
 from pullback.eager.view import link_view
-from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, PullbackError
+from pullback.errors import ArgumentRuntimeError, ArgumentTypeError, DtypeError, PullbackError
 from pullback.ops.broadcast import cast
 from pullback.typing import Params
 
@@ -62,7 +63,7 @@ def apply(
         bit += bit
     if special:
         payloads, mask = lift(args, payloads, mask)
-    if primitive.promotion is not None:
+    if primitive.prepares:
         payloads = promote(primitive, payloads)
     try:
         if special:
@@ -365,8 +366,12 @@ def lift_into_dual(
     return payloads, mask
 
 
-def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:
-    """The payloads in the dtype that PyTorch would compute in."""
+def promote(primitive: Primitive, payloads: list[Any], stored: Any = None) -> list[Any]:
+    """The payloads in the dtype that PyTorch would compute in, unless it refuses them.
+
+    `stored` is the dtype of the memory that the result goes to: what does not fit there is refused
+    by the one who writes it, before the dtype is.
+    """
     first = payloads[0]
     if type(first) is _ndarray:
         dtype = first.dtype
@@ -375,6 +380,8 @@ def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:
                 break
         else:
             if primitive.promotion != "float" or dtype.kind in "fc":
+                if primitive.refuses:
+                    refuse(primitive.refuses, dtype, payloads)
                 return payloads
     dimensioned, zero_dim, numbers = [], [], []
     for p in payloads:
@@ -385,9 +392,27 @@ def promote(primitive: Primitive, payloads: list[Any]) -> list[Any]:
         else:
             zero_dim.append(dtype_of(p))
     target = dtypes.result_type(dimensioned, zero_dim, numbers)
+    if primitive.refuses:
+        if stored is None or dtypes.can_cast(target, stored):
+            refuse(primitive.refuses, target, payloads)
+        elif primitive.promotion is not None:
+            raise cannot_store(target, stored)
+        if primitive.promotion is None:
+            return payloads
     if primitive.promotion == "float" and target.kind not in "fc":
         target = Defaults.dtype
     return [convert(p, target) for p in payloads]
+
+
+def cannot_store(have: Any, want: Any) -> Exception:
+    """PyTorch's error for a result whose dtype the memory it goes to cannot hold."""
+    names = dtypes.PYTORCH_NAMES
+    return DtypeError(
+        with_site(
+            f"result type {names[have.name]} can't be cast to the desired output type "
+            f"{names[want.name]}"
+        )
+    )
 
 
 def dtype_of(payload: Any) -> Any:
@@ -625,9 +650,9 @@ def unary(primitive: Primitive, name: str | None = None, into: Any = None) -> An
     forward = primitive.forward
     plan = fast_plan(primitive, 1, name, 1)
 
-    def general(x: Any, *, out: Any = None) -> Any:
-        result = apply(primitive, (as_tensor_argument(primitive, x),), EMPTY, name)
-        return result if out is None else into(out, result, x)
+    def general(input: Any, *, out: Any = None) -> Any:  # noqa: A002
+        result = apply(primitive, (as_tensor_argument(primitive, input),), EMPTY, name)
+        return result if out is None else into(out, result, input)
 
     if plan is None or not primitive.differentiable:
         return general

@@ -9,10 +9,18 @@ import numpy as np
 from pullback.config import MODE, NO_GRAD
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
-from pullback.core.dtypes import PYTORCH_NAMES
 from pullback.core.primitive import Primitive, RuleSpec
 from pullback.core.quiet import quiet
-from pullback.eager.apply import edges_of, failed, lift, mark_origin, promote, record, tape_level
+from pullback.eager.apply import (
+    cannot_store,
+    edges_of,
+    failed,
+    lift,
+    mark_origin,
+    promote,
+    record,
+    tape_level,
+)
 from pullback.eager.overlap import REPEATED, by_element, repeats
 from pullback.eager.tensor import (
     Tensor,
@@ -23,7 +31,7 @@ from pullback.eager.tensor import (
     wrap,
 )
 from pullback.eager.view import PLAIN, WRITTEN, apply_chain, family, memory, rebase, refused_write
-from pullback.errors import DtypeError, GraphError, ShapeError, TracingError, UnsupportedError
+from pullback.errors import GraphError, ShapeError, TracingError, UnsupportedError
 from pullback.ops.broadcast import zeros_like
 from pullback.ops.movement import clone
 from pullback.typing import Params
@@ -138,8 +146,8 @@ def apply_inplace(
     plan = primitive.plan(mask, name, len(args)) if recording else None
     edges = None if plan is None else edges_of(args, mask)  # before the write outdates them
     check(target, args[1:])
-    if primitive.promotion is not None:
-        payloads = promote(primitive, payloads)
+    if primitive.prepares:
+        payloads = promote(primitive, payloads, target._data.dtype)
     # Rules that name the changed input itself need it as it was.
     keep = plan is not None and 0 in plan.saved_inputs and has_memory(target._data)
     original = clone(target._data) if keep else None
@@ -228,13 +236,7 @@ def check_result(target: Tensor, result: Any) -> None:
         )
     have, want = result.dtype, target._data.dtype
     if have is not want and not dtypes.can_cast(have, want):
-        raise DtypeError(
-            with_site(
-                f"result type {PYTORCH_NAMES[have.name]} can't be cast to the desired output type "
-                f"{PYTORCH_NAMES[want.name]}")
-        )
-
-
+        raise cannot_store(have, want)
 
 def store(target: Tensor, result: Any) -> None:
     """Write a result into a tensor's memory and note the change."""

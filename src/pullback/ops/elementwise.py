@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.refusal import Refusal, kernel, unsupported
 from pullback.ops.broadcast import cast, is_complex, zeros_like
 from pullback.ops.kinds import conj, elementwise, general
+from pullback.ops.underived import no_forward, refusing
 
 LOG2, LOG10 = math.log(2.0), math.log(10.0)
 NUMBERS = (bool, int, float, complex)
@@ -100,6 +102,13 @@ add = elementwise(
 sub = elementwise(
     "sub", np.subtract, partials=dict(a=1, b=-1),
     emit=lambda ir, a, b: ir.fsub(a, b), reference="operator.sub", doc="a - b",
+    refuses=(
+        Refusal("b", "Subtraction, the `-` operator, with two bool tensors is not supported. Use "
+                "the `^` or `logical_xor()` operator instead."),
+        Refusal("b", "Subtraction, the `-` operator, with a bool tensor is not supported. If you "
+                "are trying to invert a mask, use the `~` or `logical_not()` operator instead.",
+                each=True),
+    ),
 )  # fmt: skip
 mul = elementwise(
     "mul", np.multiply,
@@ -116,6 +125,10 @@ div = elementwise(
 neg = elementwise(
     "neg", np.negative, partials=dict(x=-1), promotion=None,
     emit=lambda ir, x: ir.fneg(x), reference="operator.neg", doc="-x",
+    refuses=(
+        Refusal("b", "Negation, the `-` operator, on a bool tensor is not supported. If you are "
+                "trying to invert a mask, use the `~` or `logical_not()` operator instead."),
+    ),
 )  # fmt: skip
 
 
@@ -180,6 +193,7 @@ pow_ = elementwise(
     partials=dict(b=_power_in_exponent), vjp=dict(a=_power_in_base),
     jvp=dict(a=lambda t, a, b: conj(_power_in_base(conj(t), a, b))),
     emit=lambda ir, a, b: ir.power(a, b), reference="operator.pow", doc="a ** b",
+    refuses=(kernel("b", "pow"),),
 )  # fmt: skip
 def _square_rule(g: Any, x: Any) -> Any:
     return g * conj(x * 2) if type(x) is np.ndarray else _known_power_slope(g, x, 2)
@@ -202,20 +216,27 @@ fmod = elementwise(
     "fmod", np.fmod,
     vjp=dict(a=lambda g: g, b=lambda g, a, b: -g * div_trunc(a, b)),
     jvp=dict(a=lambda t: t, b=lambda t, a, b: -t * div_trunc(a, b)),
-    doc="the remainder with the sign of a",
+    doc="the remainder with the sign of a", refuses=(kernel("bc", "fmod_cpu"),),
 )  # fmt: skip
 remainder = elementwise(
     "remainder", np.remainder,
     vjp=dict(a=lambda g: g, b=lambda g, a, b: -g * div_floor(a, b)),
     jvp=dict(a=lambda t: t, b=lambda t, a, b: -t * div_floor(a, b)),
-    doc="the remainder with the sign of b",
+    doc="the remainder with the sign of b", refuses=(kernel("bc", "remainder_cpu"),),
 )  # fmt: skip
-floor_divide = elementwise("floor_divide", np.floor_divide, doc="the quotient rounded down")
+_NO_QUOTIENT = refusing("derivative for aten::floor_divide is not implemented")
+_NO_TANGENT = no_forward("aten::floor_divide")
+floor_divide = elementwise(
+    "floor_divide", np.floor_divide, doc="the quotient rounded down (recorded: no derivative)",
+    vjp=dict(a=_NO_QUOTIENT, b=_NO_QUOTIENT), jvp=dict(a=_NO_TANGENT, b=_NO_TANGENT),
+    node_name="NotImplemented", refuses=(kernel("bc", "div_floor_cpu"),),
+)  # fmt: skip
 _zeros = dict(a=lambda g: zeros_like(g), b=lambda g: zeros_like(g))
 _flats = dict(a=lambda t: zeros_like(t), b=lambda t: zeros_like(t))
 div_floor = elementwise(
     "div_floor", np.floor_divide, vjp=_zeros, jvp=_flats, node_name="DivBackward2",
     doc="the quotient rounded down, constant between its steps",
+    refuses=(kernel("bc", "div_floor_cpu"),),
 )  # fmt: skip
 
 
@@ -226,6 +247,7 @@ def _div_trunc(a: Any, b: Any) -> Any:
 div_trunc = elementwise(
     "div_trunc", _div_trunc, vjp=_zeros, jvp=_flats, promotion="float",
     node_name="DivBackward2", doc="the quotient rounded towards zero, constant between its steps",
+    refuses=(kernel("bc", "div_trunc_cpu"),),
 )  # fmt: skip
 
 # ---------------------------------------------------------------- rounding: zero derivative
@@ -233,6 +255,8 @@ div_trunc = elementwise(
 
 def _sign(x: Any) -> Any:
     """-1, 0 or 1, and 0 for NaN, as in PyTorch."""
+    if x.dtype.kind == "b":
+        return x.copy()
     if x.dtype.kind != "f":
         return np.sign(x)
     if x.size > 4096:  # the same in half the time
@@ -243,17 +267,31 @@ def _sign(x: Any) -> Any:
 
 
 sign = elementwise("sign", _sign, vjp=_zero, jvp=_flat, promotion=None,
-                   emit=lambda ir, x: ir.sign(x), doc="-1, 0 or 1; 0 for NaN")  # fmt: skip
+                   emit=lambda ir, x: ir.sign(x), doc="-1, 0 or 1; 0 for NaN", refuses=(
+                       unsupported("c", "Unlike NumPy, torch.sign is not intended to support "
+                                   "complex numbers. Please use torch.sgn instead."),))  # fmt: skip
+
+
+def _rounding(name: str) -> Any:
+    """What the functions that round do not take."""
+    return kernel("b", f"{name}_vml_cpu"), unsupported(
+        "c", f"{name} is not supported for complex inputs"
+    )
+
+
 floor = elementwise("floor", np.floor, vjp=_zero, jvp=_flat,
-                    promotion=None, emit=lambda ir, x: ir.floor(x), doc="rounded down")  # fmt: skip
+                    promotion=None, emit=lambda ir, x: ir.floor(x), doc="rounded down",
+                    refuses=_rounding("floor"))  # fmt: skip
 ceil = elementwise("ceil", np.ceil, vjp=_zero, jvp=_flat,
-                   promotion=None, emit=lambda ir, x: ir.ceil(x), doc="rounded up")  # fmt: skip
+                   promotion=None, emit=lambda ir, x: ir.ceil(x), doc="rounded up",
+                   refuses=_rounding("ceil"))  # fmt: skip
 trunc = elementwise("trunc", np.trunc, vjp=_zero, jvp=_flat,
-                    promotion=None, emit=lambda ir, x: ir.trunc(x), doc="rounded towards zero")  # fmt: skip
+                    promotion=None, emit=lambda ir, x: ir.trunc(x), doc="rounded towards zero",
+                    refuses=_rounding("trunc"))  # fmt: skip
 round_ = elementwise(
     "round", lambda x, *, decimals: np.round(x, decimals), vjp=_zero,
     jvp=_flat, promotion=None, emit=lambda ir, x, *, decimals: ir.round(x, decimals),
-    doc="rounded to even",
+    doc="rounded to even", refuses=(kernel("bc", "round_vml_cpu"),),
 )  # fmt: skip
 
 # ---------------------------------------------------------------- exponentials and logarithms
@@ -371,7 +409,7 @@ atan2 = elementwise(
     "atan2", np.arctan2, promotion="float",
     partials=dict(a=lambda a, b: b * _inverse_square(a, b),
                   b=lambda a, b: -a * _inverse_square(a, b)),
-    doc="the angle of the point (b, a), in radians",
+    doc="the angle of the point (b, a), in radians", refuses=(kernel("c", "atan2_cpu"),),
 )  # fmt: skip
 
 
@@ -420,7 +458,7 @@ abs_ = general(
     vjp=dict(x=lambda g, x: g * sgn(x)),
     jvp=dict(x=lambda t, x: real(t * conj(sgn(x))) if is_complex(x) else t * sgn(x)),
     batch="elementwise", broadcasts=True, emit=lambda ir, x: ir.fabs(x),
-    reference="operator.abs", doc="the absolute value",
+    reference="operator.abs", doc="the absolute value", refuses=(kernel("b", "abs_cpu"),),
 )  # fmt: skip
 real = general(
     "real", lambda x: x.real,
@@ -484,6 +522,7 @@ maximum = elementwise(
     jvp=dict(a=lambda t, a, b: _half_at_ties(t, a < b, a == b),
              b=lambda t, a, b: _half_at_ties(t, b < a, a == b)),
     emit=lambda ir, a, b: ir.fmax(a, b), doc="the larger; ties share the gradient",
+    refuses=(Refusal("c", "maximum not implemented for complex tensors."),),
 )  # fmt: skip
 minimum = elementwise(
     "minimum", np.minimum,
@@ -492,7 +531,38 @@ minimum = elementwise(
     jvp=dict(a=lambda t, a, b: _half_at_ties(t, a > b, a == b),
              b=lambda t, a, b: _half_at_ties(t, b > a, a == b)),
     emit=lambda ir, a, b: ir.fmin(a, b), doc="the smaller; ties share the gradient",
+    refuses=(Refusal("c", "minimum not implemented for complex tensors."),),
 )  # fmt: skip
+
+
+def _takes_first(a: Any, b: Any) -> Any:
+    return logical_or(a >= b, b != b)
+
+
+def _takes_first_below(a: Any, b: Any) -> Any:
+    return logical_or(a <= b, b != b)
+
+
+fmax = elementwise(
+    "fmax", np.fmax,
+    vjp=dict(a=lambda g, a, b: where(_takes_first(a, b), g, 0),
+             b=lambda g, a, b: where(_takes_first(a, b), 0, g)),
+    jvp=dict(a=lambda t, a, b: where(_takes_first(a, b), t, 0),
+             b=lambda t, a, b: where(_takes_first(a, b), 0, t)),
+    doc="the larger, and the other one of a NaN; at a tie the gradient goes to a",
+    refuses=(Refusal("c", "fmax not implemented for complex tensors."),),
+)  # fmt: skip
+fmin = elementwise(
+    "fmin", np.fmin,
+    vjp=dict(a=lambda g, a, b: where(_takes_first_below(a, b), g, 0),
+             b=lambda g, a, b: where(_takes_first_below(a, b), 0, g)),
+    jvp=dict(a=lambda t, a, b: where(_takes_first_below(a, b), t, 0),
+             b=lambda t, a, b: where(_takes_first_below(a, b), 0, t)),
+    doc="the smaller, and the other one of a NaN; at a tie the gradient goes to a",
+    refuses=(Refusal("c", "fmin not implemented for complex tensors."),),
+)  # fmt: skip
+
+_NO_COMPLEX_BOUND = (unsupported("c", "clamp is not supported for complex types"),)
 
 
 def _relu(x: Any) -> Any:
@@ -506,6 +576,7 @@ relu = elementwise(
     vjp=dict(x=lambda g, out: link(where(out <= 0, 0, g), out)),
     jvp=dict(x=lambda t, out: where(out <= 0, 0, t)),
     emit=lambda ir, x: ir.fmax(x, ir.constant(0.0)), doc="max(x, 0), with derivative 0 at 0",
+    refuses=(Refusal("b", "Boolean inputs not supported for relu"), *_NO_COMPLEX_BOUND),
 )  # fmt: skip
 
 
@@ -524,7 +595,7 @@ clamp = elementwise(
     vjp=dict(x=lambda g, x, min, max: where(_inside(x, min, max), g, 0)),
     jvp=dict(x=lambda t, x, min, max: where(_inside(x, min, max), t, 0)),
     emit=lambda ir, x, *, min, max: ir.clamp(x, min, max),
-    doc="x limited to [min, max]; the gradient passes at the bounds",
+    doc="x limited to [min, max]; the gradient passes at the bounds", refuses=_NO_COMPLEX_BOUND,
 )  # fmt: skip
 
 
@@ -537,6 +608,7 @@ at_least = elementwise(
     vjp=dict(x=lambda g, x, low: where(x >= low, g, 0), low=lambda g, x, low: where(x < low, g, 0)),
     jvp=dict(x=lambda t, x, low: where(x >= low, t, 0), low=lambda t, x, low: where(x < low, t, 0)),
     doc="x, or low where x is below it; at a tie the gradient goes to x",
+    refuses=_NO_COMPLEX_BOUND,
 )  # fmt: skip
 at_most = elementwise(
     "at_most", np.minimum, inputs=("x", "high"), node_name="ClampBackward0",
@@ -545,6 +617,7 @@ at_most = elementwise(
     jvp=dict(x=lambda t, x, high: where(x <= high, t, 0),
              high=lambda t, x, high: where(x > high, t, 0)),
     doc="x, or high where x is above it; at a tie the gradient goes to x",
+    refuses=_NO_COMPLEX_BOUND,
 )  # fmt: skip
 
 
@@ -566,7 +639,7 @@ clamp_tensors = elementwise(
     jvp=dict(x=lambda t, x, low, high: _within(t, x, low, high),
              low=lambda t, x, low, high: _to_low(t, x, low, high),
              high=lambda t, x, low, high: _to_high(t, x, low, high)),
-    doc="x limited to [low, high]; high where the bounds cross",
+    doc="x limited to [low, high]; high where the bounds cross", refuses=_NO_COMPLEX_BOUND,
 )  # fmt: skip
 
 # ---------------------------------------------------------------- of two and three numbers
@@ -574,13 +647,13 @@ hypot = elementwise(
     "hypot", np.hypot, promotion="float",
     vjp=dict(a=lambda g, a, out: g * (a / out), b=lambda g, b, out: g * (b / out)),
     jvp=dict(a=lambda t, a, out: t * (a / out), b=lambda t, b, out: t * (b / out)),
-    doc="sqrt(a * a + b * b), without overflow",
+    doc="sqrt(a * a + b * b), without overflow", refuses=(kernel("biuc", "hypot_cpu"),),
 )  # fmt: skip
 logaddexp = elementwise(
     "logaddexp", np.logaddexp, promotion="float",
     vjp=dict(a=lambda g, a, b: g * sigmoid(a - b), b=lambda g, a, b: g * sigmoid(b - a)),
     jvp=dict(a=lambda t, a, b: t * sigmoid(a - b), b=lambda t, a, b: t * sigmoid(b - a)),
-    doc="log(exp(a) + exp(b)), without overflow",
+    doc="log(exp(a) + exp(b)), without overflow", refuses=(kernel("biu", "logaddexp_cpu"),),
 )  # fmt: skip
 
 
@@ -612,19 +685,19 @@ ne = elementwise(
 )  # fmt: skip
 lt = elementwise(
     "lt", np.less, emit=lambda ir, a, b: ir.compare("<", a, b),
-    reference="operator.lt", doc="a < b",
+    reference="operator.lt", doc="a < b", refuses=(kernel("c", "lt_cpu"),),
 )  # fmt: skip
 le = elementwise(
     "le", np.less_equal, emit=lambda ir, a, b: ir.compare("<=", a, b),
-    reference="operator.le", doc="a <= b",
+    reference="operator.le", doc="a <= b", refuses=(kernel("c", "le_cpu"),),
 )  # fmt: skip
 gt = elementwise(
     "gt", np.greater, emit=lambda ir, a, b: ir.compare(">", a, b),
-    reference="operator.gt", doc="a > b",
+    reference="operator.gt", doc="a > b", refuses=(kernel("c", "gt_cpu"),),
 )  # fmt: skip
 ge = elementwise(
     "ge", np.greater_equal, emit=lambda ir, a, b: ir.compare(">=", a, b),
-    reference="operator.ge", doc="a >= b",
+    reference="operator.ge", doc="a >= b", refuses=(kernel("c", "ge_cpu"),),
 )  # fmt: skip
 logical_and = elementwise(
     "logical_and", np.logical_and, promotion=None, emit=lambda ir, a, b: ir.both(a, b),
@@ -636,15 +709,33 @@ logical_xor = elementwise("logical_xor", np.logical_xor, promotion=None,
                           emit=lambda ir, a, b: ir.differ(a, b), doc="one is true")  # fmt: skip
 logical_not = elementwise("logical_not", np.logical_not, promotion=None,
                           emit=lambda ir, x: ir.negate(x), doc="x is false")  # fmt: skip
-bitwise_and = elementwise("bitwise_and", np.bitwise_and, doc="bits set in both")
-bitwise_or = elementwise("bitwise_or", np.bitwise_or, doc="bits set in either")
-bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, doc="bits set in one")
-bitwise_not = elementwise("bitwise_not", np.invert, promotion=None, doc="all bits flipped")
-left_shift = elementwise("left_shift", np.left_shift, doc="a * 2 ** b")
-right_shift = elementwise("right_shift", np.right_shift, doc="a // 2 ** b")
+bitwise_and = elementwise("bitwise_and", np.bitwise_and, doc="bits set in both",
+                          refuses=(kernel("fc", "bitwise_and_cpu"),))  # fmt: skip
+bitwise_or = elementwise("bitwise_or", np.bitwise_or, doc="bits set in either",
+                          refuses=(kernel("fc", "bitwise_or_cpu"),))  # fmt: skip
+bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, doc="bits set in one",
+                          refuses=(kernel("fc", "bitwise_xor_cpu"),))  # fmt: skip
+bitwise_not = elementwise("bitwise_not", np.invert, promotion=None, doc="all bits flipped",
+                          refuses=(kernel("fc", "bitwise_not_cpu"),))  # fmt: skip
+left_shift = elementwise("left_shift", np.left_shift, doc="a * 2 ** b",
+                         refuses=(kernel("bfc", "lshift_cpu"),))  # fmt: skip
+right_shift = elementwise("right_shift", np.right_shift, doc="a // 2 ** b",
+                         refuses=(kernel("bfc", "rshift_cpu"),))  # fmt: skip
 isnan = elementwise("isnan", np.isnan, promotion=None,
                     emit=lambda ir, x: ir.isnan(x), doc="is not a number")  # fmt: skip
 isinf = elementwise("isinf", np.isinf, promotion=None,
                     emit=lambda ir, x: ir.isinf(x), doc="is infinite")  # fmt: skip
 isfinite = elementwise("isfinite", np.isfinite, promotion=None,
                        emit=lambda ir, x: ir.isfinite(x), doc="is finite")  # fmt: skip
+
+
+def _nan_to_num(x: Any, *, nan: float, posinf: float, neginf: float) -> Any:
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+nan_to_num = elementwise(
+    "nan_to_num", _nan_to_num, promotion=None,
+    vjp=dict(x=lambda g, x: where(isfinite(x), g, 0)),
+    jvp=dict(x=lambda t, x: where(isfinite(x), t, 0)),
+    node_name="NanToNumBackward0", doc="x with NaN and infinities replaced",
+)  # fmt: skip

@@ -196,12 +196,12 @@ def _batch_add(
     size: int, g: Any, *indices: Any, template: Any, shape: Shape, batched: tuple[bool, ...]
 ) -> Any:
     key = _layout(size, len(shape), template, indices, batched[1:])
-    g = _turned(_along(size, g, batched[0]), inverse(key.perm))
+    g = _turned(along(size, g, batched[0]), inverse(key.perm))
     return UNINDEX[len(key.indices)](g, *key.indices, template=key.template,
                                      shape=(size, *shape))  # fmt: skip
 
 
-def _along(size: int, x: Any, b: bool) -> Any:
+def along(size: int, x: Any, b: bool) -> Any:
     """A value with a batch axis, repeated along it where it had none."""
     return x if b else broadcast_to(x, shape=(size, *shape_of(x)))
 
@@ -261,7 +261,7 @@ def _batch_put(accumulate: bool) -> Any:
     def rule(
         size: int, x: Any, value: Any, *indices: Any, template: Any, batched: tuple[bool, ...]
     ) -> Any:
-        x = _along(size, x, batched[0])
+        x = along(size, x, batched[0])
         ndim = len(shape_of(x)) - 1
         key = _layout(size, ndim, template, indices, batched[2:])
         shape = shape_of(value)[1:] if batched[1] else shape_of(value)
@@ -291,7 +291,7 @@ for _n in range(1, MADE_AT_IMPORT + 1):
 
 
 # ---------------------------------------------------------------- along one axis
-def _mesh(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
+def mesh(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
     """The key that pairs each element of `index` with its own position on the other axes."""
     key = []
     for i in range(ndim):
@@ -305,20 +305,20 @@ def _mesh(index: Any, axis: int, ndim: int) -> tuple[Any, ...]:
 
 
 def _gather(x: Any, index: Any, *, axis: int) -> Any:
-    return x[_mesh(index, axis, x.ndim)] if x.ndim else np.broadcast_to(x, index.shape).copy()
+    return x[mesh(index, axis, x.ndim)] if x.ndim else np.broadcast_to(x, index.shape).copy()
 
 
 def _ungather(g: Any, index: Any, *, axis: int, shape: Shape) -> Any:
     out = np.zeros(shape, g.dtype)
     if shape:
-        np.add.at(out, _mesh(index, axis, len(shape)), g)
+        np.add.at(out, mesh(index, axis, len(shape)), g)
     else:
         out += g.sum()
     return out
 
 
 def _batch_gather(size: int, x: Any, index: Any, *, axis: int, batched: tuple[bool, ...]) -> Any:
-    x, index = _along(size, x, batched[0]), _along(size, index, batched[1])
+    x, index = along(size, x, batched[0]), along(size, index, batched[1])
     if len(shape_of(x)) == 1:  # examples without dims: every index means the one element
         shape = shape_of(index)
         x = reshape(x, shape=(size, *(1,) * (len(shape) - 1)))
@@ -329,7 +329,7 @@ def _batch_gather(size: int, x: Any, index: Any, *, axis: int, batched: tuple[bo
 def _batch_ungather(
     size: int, g: Any, index: Any, *, axis: int, shape: Shape, batched: tuple[bool, ...]
 ) -> Any:
-    g, index = _along(size, g, batched[0]), _along(size, index, batched[1])
+    g, index = along(size, g, batched[0]), along(size, index, batched[1])
     if not shape:
         return sum_to(reshape(g, shape=(size, math.prod(shape_of(g)[1:]))), (size, 1))[:, 0]
     return ungather(g, index, axis=axis + 1, shape=(size, *shape))
@@ -352,7 +352,7 @@ def _scatter(x: Any, index: Any, src: Any, *, axis: int) -> Any:
     out = x.copy()
     if not x.ndim:
         return np.asarray(src).reshape(x.shape).astype(x.dtype)
-    out[_mesh(index, axis, x.ndim)] = _fitting(src, index)
+    out[mesh(index, axis, x.ndim)] = _fitting(src, index)
     return out
 
 
@@ -360,7 +360,7 @@ def _scatter_add(x: Any, index: Any, src: Any, *, axis: int) -> Any:
     if not x.ndim:
         return x + np.asarray(src).reshape(x.shape)
     out = x.copy()
-    np.add.at(out, _mesh(index, axis, x.ndim), _fitting(src, index))
+    np.add.at(out, mesh(index, axis, x.ndim), _fitting(src, index))
     return out
 
 
@@ -380,6 +380,8 @@ def _src_back(g: Any, index: Any, src_shape: Shape, axis: int) -> Any:
         return sum_to(out, src_shape)
     from pullback.ops.movement import pad_zeros
 
+    if not have:  # an index without dims, of a vector of one element
+        return reshape(out, shape=src_shape)
     return pad_zeros(out, widths=tuple((0, n - m) for n, m in zip(src_shape, have, strict=True)))
 
 
@@ -387,7 +389,7 @@ def _batch_scatter(accumulate: bool) -> Any:
     def rule(
         size: int, x: Any, index: Any, src: Any, *, axis: int, batched: tuple[bool, ...]
     ) -> Any:
-        x, index = _along(size, x, batched[0]), _along(size, index, batched[1])
+        x, index = along(size, x, batched[0]), along(size, index, batched[1])
         shape = shape_of(src)[1:] if batched[2] else shape_of(src)
         if len(shape_of(x)) == 1:  # examples without dims: src is what is written
             src = reshape(src, shape=(size,) if batched[2] else ())
@@ -398,7 +400,7 @@ def _batch_scatter(accumulate: bool) -> Any:
             src = reshape(src, shape=(size, *(1,) * (len(shape_of(index)) - 1)))
             src = broadcast_to(src, shape=shape_of(index))
         elif shape:
-            src = _along(size, src, batched[2])
+            src = along(size, src, batched[2])
         return (scatter_add if accumulate else scatter)(x, index, src, axis=axis + 1)
 
     return rule
@@ -435,7 +437,7 @@ def _untake(g: Any, index: Any, *, axis: int, shape: Shape) -> Any:
 
 def _batch_take(size: int, x: Any, index: Any, *, axis: int, batched: tuple[bool, ...]) -> Any:
     if not shape_of(x)[batched[0] :]:
-        return clone(_along(size, x, batched[0]))
+        return clone(along(size, x, batched[0]))
     if not batched[1]:
         return take(x, index, axis=axis + 1)
     template = (*(slice(None),) * axis, HOLE)
@@ -489,7 +491,7 @@ def _unpick(g: Any, index: Any, *, axis: int, keepdims: bool, shape: Shape) -> A
 def _batch_pick(
     size: int, x: Any, index: Any, *, axis: int, keepdims: bool, batched: tuple[bool, ...]
 ) -> Any:
-    x, index = _along(size, x, batched[0]), _along(size, index, batched[1])
+    x, index = along(size, x, batched[0]), along(size, index, batched[1])
     if len(shape_of(x)) == 1:  # examples without dims
         return clone(x)
     return pick(x, index, axis=axis + 1, keepdims=keepdims)
@@ -499,7 +501,7 @@ def _batch_unpick(
     size: int, g: Any, index: Any, *, axis: int, keepdims: bool, shape: Shape,
     batched: tuple[bool, ...],
 ) -> Any:  # fmt: skip
-    g, index = _along(size, g, batched[0]), _along(size, index, batched[1])
+    g, index = along(size, g, batched[0]), along(size, index, batched[1])
     if not shape:
         return clone(g)
     return unpick(g, index, axis=axis + 1, keepdims=keepdims, shape=(size, *shape))

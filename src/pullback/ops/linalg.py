@@ -8,6 +8,7 @@ import numpy as np
 
 from pullback.core.callsite import with_site
 from pullback.core.primitive import Primitive, RuleSpec
+from pullback.core.refusal import kernel
 from pullback.errors import ShapeError
 from pullback.ops.broadcast import broadcast_to, reshape, shape_of, sum_
 from pullback.ops.kinds import conj
@@ -38,7 +39,7 @@ dot = Primitive(
     vjps={"a": RuleSpec(lambda g, b: g * conj(b), ("b",)),
           "b": RuleSpec(lambda g, a: g * conj(a), ("a",))},
     jvp="bilinear", batch=_batch_dot, explain=_explain_dot,
-    doc="the inner product of two vectors (not conjugated)",
+    doc="the inner product of two vectors (not conjugated)", refuses=(kernel("b", "dot"),),
 )  # fmt: skip
 
 
@@ -65,6 +66,7 @@ mv = Primitive(
     vjps={"a": RuleSpec(lambda g, b: outer(g, conj(b)), ("b",)),
           "b": RuleSpec(lambda g, a: mv(adjoint(a), g), ("a",))},
     jvp="bilinear", batch=_batch_mv, explain=_explain_mm, doc="a matrix times a vector",
+    refuses=(kernel("b", "addmv_impl_cpu"),),
 )  # fmt: skip
 
 
@@ -94,6 +96,7 @@ matmul = Primitive(
           "b": RuleSpec(lambda g, a: adjoint(a) @ g, ("a",))},
     jvp="bilinear", batch=_batch_matmul, broadcasts=True, explain=_explain_mm,
     node_name="MmBackward0", doc="products of matrices (2-d or stacked)",
+    refuses=(kernel("b", "addmm_impl_cpu_"),),
 )  # fmt: skip
 
 

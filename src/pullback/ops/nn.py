@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.callsite import with_site
+from pullback.core.refusal import kernel
 from pullback.errors import UnsupportedError
 from pullback.ops.broadcast import broadcast_to, shape_of, sum_
 from pullback.ops.elementwise import abs_, clamp, exp, link, log, log1p, sigmoid, sign, where
@@ -191,14 +192,14 @@ def _erf(x: Any) -> Any:
         from scipy.special import erf as scipy_erf
     except ImportError:
         raise UnsupportedError(with_site("erf needs SciPy: run `pip install scipy`")) from None
-    return scipy_erf(x)
+    return np.asarray(scipy_erf(x)).astype(x.dtype, copy=False)  # SciPy widens float16
 
 
 erf = elementwise(
     "erf", _erf, promotion="float",
     vjp=dict(x=lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi)))),
     jvp=dict(x=lambda t, x: t * (exp(-(x * x)) * (2 / math.sqrt(math.pi)))),
-    doc="the error function",
+    doc="the error function", refuses=(kernel("c", "erf_vml_cpu"),),
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pullback.core.refusal import Refusal, kernel
 from pullback.ops.broadcast import cast, is_complex, reshape, shape_of, sum_, unsum, zeros_like
 from pullback.ops.elementwise import (
     abs_,
@@ -122,7 +123,7 @@ def _among(x: Any, o: Any, axis: Axes) -> tuple[Any, Any]:
 def _shared_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
     shape = shape_of(x)
     ones, number = _among(x, restore(out, shape, axis, keepdims), axis)
-    return ones * (restore(g, shape, axis, keepdims) / number)
+    return where(ones == 1, restore(g, shape, axis, keepdims) / number, 0)  # g may be NaN
 
 
 def _shared_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool) -> Any:
@@ -154,22 +155,22 @@ def _amin(x: Any, *, axis: Axes, keepdims: bool) -> Any:
 
 
 amax = general(
-    "amax", _amax, vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
+    "amax", _amax, refuses=(kernel("c", "max_values_cpu"),), vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
     doc="the largest element; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
 amin = general(
-    "amin", _amin, vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
+    "amin", _amin, refuses=(kernel("c", "min_values_cpu"),), vjp=dict(x=_extreme_back), jvp=dict(x=_extreme_forward),
     doc="the smallest element; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
 # PyTorch's max(), min() and median() differ from amax and amin: where they give NaN, all elements
 # that are NaN share the gradient
 largest = general(
-    "largest", _amax, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    "largest", _amax, refuses=(kernel("c", "max_all"),), vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
     node_name="MaxBackward1", doc="the largest element; ties, or NaNs, share the gradient",
     **_REDUCTION,
 )  # fmt: skip
 smallest = general(
-    "smallest", _amin, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
+    "smallest", _amin, refuses=(kernel("c", "min_all"),), vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
     node_name="MinBackward1", doc="the smallest element; ties, or NaNs, share the gradient",
     **_REDUCTION,
 )  # fmt: skip
@@ -182,10 +183,19 @@ def _ordered(x: Any, axis: Axes) -> Any:
     return np.sort(rows, -1)
 
 
+def _of_nothing(x: Any, axis: Axes, keepdims: bool) -> Any:
+    """The median of no elements: NaN, or the least integer."""
+    shape = tuple(n for i, n in enumerate(x.shape) if i not in axis)
+    nothing = math.nan if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    return np.full(kept_shape(x.shape, axis) if keepdims else shape, nothing, x.dtype)
+
+
 def _middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     if not axis:
         return x.copy()
     ordered = _ordered(x, axis)
+    if not ordered.shape[-1]:
+        return _of_nothing(x, axis, keepdims)
     out = ordered[..., (ordered.shape[-1] - 1) // 2]
     if x.dtype.kind == "f":
         out = np.where(np.isnan(ordered[..., -1]), ordered[..., -1], out)
@@ -194,7 +204,7 @@ def _middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
 
 middle = general(
     "middle", _middle, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
-    node_name="MedianBackward0",
+    node_name="MedianBackward0", refuses=(kernel("bc", "median_cpu"),),
     doc="the median (the lower of two); ties, or NaNs, share the gradient", **_REDUCTION,
 )  # fmt: skip
 
@@ -203,6 +213,8 @@ def _nan_middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
     if not axis:
         return x.copy()
     ordered = _ordered(x, axis)
+    if not ordered.shape[-1]:
+        return _of_nothing(x, axis, keepdims)
     present = (ordered == ordered).sum(-1, keepdims=True)
     out = np.take_along_axis(ordered, np.maximum((present - 1) // 2, 0), -1)[..., 0]
     return out.reshape(kept_shape(x.shape, axis)) if keepdims else out
@@ -210,32 +222,39 @@ def _nan_middle(x: Any, *, axis: Axes, keepdims: bool) -> Any:
 
 nan_middle = general(
     "nan_middle", _nan_middle, vjp=dict(x=_shared_back), jvp=dict(x=_shared_forward),
-    node_name="NanmedianBackward0",
+    node_name="NanmedianBackward0", refuses=(kernel("bc", "median_cpu"),),
     doc="the median (the lower of two) of what is not NaN; ties share the gradient", **_REDUCTION,
 )  # fmt: skip
 
 
-def _arg(function: Any) -> Any:
-    def forward(x: Any, *, axis: int | None, keepdims: bool) -> Any:
-        return function(x, axis=axis, keepdims=keepdims)
-
-    return forward
+def _no_order(name: str) -> Any:
+    return (
+        Refusal("b", f"{name}(): does not support bool input"),
+        Refusal("c", f"{name}(): does not support complex input"),
+    )
 
 
 argmax = general(
     "argmax", lambda x, *, axis, keepdims: np.argmax(x, axis=axis, keepdims=keepdims),
     batch="axes", doc="where the largest element is: the first of ties",
+    refuses=_no_order("argmax"),
 )  # fmt: skip
 argmin = general(
     "argmin", lambda x, *, axis, keepdims: np.argmin(x, axis=axis, keepdims=keepdims),
     batch="axes", doc="where the smallest element is: the first of ties",
+    refuses=_no_order("argmin"),
 )  # fmt: skip
+def _truth(x: Any, found: Any) -> Any:
+    """bool, but uint8 for uint8, which PyTorch once had in the place of bool."""
+    return found if x.dtype != np.uint8 else np.asarray(found).astype(np.uint8)
+
+
 any_ = general(
-    "any", lambda x, *, axis, keepdims: np.any(x, axis=axis, keepdims=keepdims),
+    "any", lambda x, *, axis, keepdims: _truth(x, np.any(x, axis=axis, keepdims=keepdims)),
     doc="whether an element is true", **_REDUCTION,
 )  # fmt: skip
 all_ = general(
-    "all", lambda x, *, axis, keepdims: np.all(x, axis=axis, keepdims=keepdims),
+    "all", lambda x, *, axis, keepdims: _truth(x, np.all(x, axis=axis, keepdims=keepdims)),
     doc="whether all elements are true", **_REDUCTION,
 )  # fmt: skip
 
@@ -316,7 +335,8 @@ def _half_over(out: Any) -> Any:
 
 
 def _std_back(g: Any, x: Any, out: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
-    return _var_back(g * _half_over(out), x, axis, keepdims, correction)
+    half = where(out == 0, 0, g * _half_over(out))  # also of a g that is NaN
+    return _var_back(half, x, axis, keepdims, correction)
 
 
 def _std_forward(t: Any, x: Any, out: Any, axis: Axes, keepdims: bool, correction: float) -> Any:
@@ -441,6 +461,40 @@ def _cumprod_forward(t: Any, x: Any, axis: int) -> Any:
     return sum_(where(keep, spread * rows, 0), axis=(axis,), keepdims=False)
 
 
+def _logcumsumexp_weights(x: Any, out: Any, axis: int) -> Any:
+    """exp(x_i - out_j) where i <= j, 0 elsewhere: i along `axis`, j along the axis after it."""
+    shape = shape_of(x)
+    n = shape[axis]
+    keep = np.triu(np.ones((n, n), bool)).reshape(n, n, *(1,) * (len(shape) - axis - 1))
+    rows = reshape(x, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    columns = reshape(out, shape=(*shape[:axis], 1, *shape[axis:]))
+    return where(keep, exp(where(keep, rows - columns, 0)), 0)
+
+
+def _logcumsumexp_back(g: Any, x: Any, out: Any, axis: int) -> Any:
+    if not x.ndim:
+        return g
+    shape = shape_of(g)
+    spread = reshape(g, shape=(*shape[:axis], 1, *shape[axis:]))
+    weights = _logcumsumexp_weights(x, out, axis)
+    return sum_(spread * weights, axis=(axis + 1,), keepdims=False)
+
+
+def _logcumsumexp_forward(t: Any, x: Any, out: Any, axis: int) -> Any:
+    if not x.ndim:
+        return t
+    shape = shape_of(t)
+    spread = reshape(t, shape=(*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    return sum_(spread * _logcumsumexp_weights(x, out, axis), axis=(axis,), keepdims=False)
+
+
+logcumsumexp = general(
+    "logcumsumexp",
+    lambda x, *, axis: np.logaddexp.accumulate(x, axis, dtype=x.dtype) if x.ndim else x.copy(),
+    vjp=dict(x=_logcumsumexp_back), jvp=dict(x=_logcumsumexp_forward), batch="axes",
+    refuses=(kernel("biuc", "logcumsumexp_out_cpu"),),
+    doc="running log(sum(exp(x))) along an axis, without overflow",
+)  # fmt: skip
 cumprod = general(
     "cumprod", lambda x, *, axis: np.cumprod(x, axis) if x.ndim else x.copy(),
     vjp=dict(x=_cumprod_back), jvp=dict(x=_cumprod_forward), batch="axes",
@@ -449,6 +503,6 @@ cumprod = general(
 
 __all__ = [
     "all_", "amax", "amin", "any_", "argmax", "argmin", "cast", "cumprod", "cumsum", "log",
-    "largest", "logsumexp", "mean", "middle", "nan_middle", "norm", "pow_", "prod", "sign",
-    "smallest", "std", "sum_", "var",
+    "largest", "logcumsumexp", "logsumexp", "mean", "middle", "nan_middle", "norm", "pow_", "prod",
+    "sign", "smallest", "std", "sum_", "var",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.callsite import with_site
+from pullback.core.refusal import kernel
 from pullback.errors import UnsupportedError
 from pullback.ops.broadcast import zeros_like
 from pullback.ops.elementwise import (
@@ -43,7 +44,7 @@ erfc = elementwise(
     "erfc", lambda x: _same_float(x, scipy_special("erfc")(x)), promotion="float",
     vjp=dict(x=lambda g, x: g * (exp(-(x * x)) * -_SLOPE)),
     jvp=dict(x=lambda t, x: t * (exp(-(x * x)) * -_SLOPE)),
-    doc="1 - erf(x), exact where erf is nearly 1",
+    doc="1 - erf(x), exact where erf is nearly 1", refuses=(kernel("c", "erfc_vml_cpu"),),
 )  # fmt: skip
 
 
@@ -74,6 +75,14 @@ lgamma = elementwise(
     vjp=dict(x=lambda g, x: g * polygamma(x, order=0)),
     jvp=dict(x=lambda t, x: t * polygamma(x, order=0)),
     doc="the logarithm of the absolute value of the gamma function",
+    refuses=(kernel("c", "lgamma_vml_cpu"),),
+)  # fmt: skip
+
+
+nextafter = elementwise(
+    "nextafter", np.nextafter, vjp=dict(a=lambda g: g, b=lambda g: zeros_like(g)),
+    jvp=dict(a=lambda t: t, b=lambda t: zeros_like(t)),
+    doc="the next number from a to b", refuses=(kernel("biuc", "nextafter_cpu"),),
 )  # fmt: skip
 
 
