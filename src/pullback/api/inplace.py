@@ -257,6 +257,14 @@ identity_of = general(
 )  # fmt: skip
 
 
+def in_place(function: Any, x: Any, *args: Any) -> Tensor:
+    """`function(x, *args)` stored in `x`: what `inplace=True` asks of an activation."""
+    target = arguments.tensor(x, function.__name__)
+    check_writable(target, 0)
+    # what its rules keep of the input must outlive the write
+    return replaced(target, function(target.clone(), *args), "CopyBackwards")
+
+
 def out_of_place(function: Any, node: str) -> Any:
     """The in-place version of a function, by way of its out-of-place one."""
 

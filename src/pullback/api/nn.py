@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.api import arguments, elementwise, linalg
 from pullback.api.convert import concrete
+from pullback.api.inplace import in_place
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply, unary
 from pullback.eager.tensor import Tensor, wrap
@@ -23,7 +24,7 @@ from pullback.errors import (
 from pullback.ops import linalg as linalg_ops
 from pullback.ops import movement, nn
 
-relu, sigmoid, tanh = elementwise.relu, elementwise.sigmoid, elementwise.tanh
+sigmoid, tanh = elementwise.sigmoid, elementwise.tanh
 
 
 def _axis_function(name: str, primitive: Any) -> Any:
@@ -117,6 +118,11 @@ def floating(value: Any, function: str, kernel: str) -> Tensor:
     return x
 
 
+def relu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
+    """x, or 0 below 0."""
+    return in_place(elementwise.relu, input) if inplace else elementwise.relu(input)
+
+
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Tensor:  # noqa: A002
     """log(1 + exp(beta x)) / beta; linear above the threshold."""
     x = arguments.tensor(input, "softplus")
@@ -125,12 +131,16 @@ def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Tensor:  # n
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or negative_slope * x below 0."""
+    if inplace:
+        return in_place(leaky_relu, input, negative_slope)
     x = arguments.tensor(input, "leaky_relu")
     return apply(nn.leaky_relu, (x,), {"negative_slope": negative_slope})
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or alpha * (exp(x) - 1) below 0."""
+    if inplace:
+        return in_place(elu, input, alpha)
     x = floating(input, "elu", "elu_cpu")
     below = elementwise.expm1(elementwise.clamp(x, max=0)) * alpha
     return elementwise.where(x <= 0, below, x)  # NaN stays, with the gradient of x
@@ -138,6 +148,8 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noq
 
 def silu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x * sigmoid(x)."""
+    if inplace:
+        return in_place(silu, input)
     x = arguments.tensor(input, "silu")
     return x * sigmoid(x)
 
@@ -256,6 +268,8 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:  # noqa: A002
     """Each element set to 0 with probability p, the others scaled by 1 / (1 - p)."""
+    if inplace:
+        return in_place(dropout, input, p, training)
     x = arguments.tensor(input, "dropout")
     if not 0 <= p <= 1:
         raise ArgumentValueError(
