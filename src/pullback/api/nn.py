@@ -18,6 +18,7 @@ from pullback.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DimensionError,
+    DtypeError,
     ShapeError,
     UnsupportedError,
 )
@@ -63,13 +64,21 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:  # noqa: A002
     x = arguments.tensor(input, "linear")
     w = arguments.tensor(weight, "linear", "weight")
     if w.ndim != 2 or not x.ndim or x._data.shape[-1] != w._data.shape[-1]:
+        rows = x.shape if x.ndim != 1 else (1, *x.shape)
         raise ShapeError(
             with_site(
-                f"mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, x.shape))} and "
+                f"mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, rows))} and "
                 f"{'x'.join(map(str, reversed(w.shape)))})"
             )
         )
-    linalg._same_dtype("linear", x, w)
+    if x._data.dtype is not w._data.dtype and x._data.dtype != w._data.dtype:
+        names = [arguments.PYTORCH_NAMES[v._data.dtype.name] for v in (x, w)]
+        raise DtypeError(
+            with_site(
+                f"mat1 and mat2 must have the same dtype, but got {names[0]} and {names[1]}: "
+                "convert one with .to()"
+            )
+        )
     if bias is None:
         return linalg.matmul(x, apply(movement.permute, (w,), {"perm": (1, 0)}, "TBackward0"))
     b = arguments.tensor(bias, "linear", "bias")

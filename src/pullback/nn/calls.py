@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from pullback.api.creation import zeros_like
 from pullback.api.modes import is_grad_enabled
 from pullback.core.callsite import here, with_site
 from pullback.eager.apply import apply
@@ -124,12 +125,18 @@ class Passage:
         if node is None:
             return args
         self.no_input_requires_grad = False
+        shapes = tuple(a.detach() if isinstance(a, Tensor) else None for a in args)
 
         def hook(grad_input: tuple[Any, ...], _: Any) -> Any:
             given = self.grad_output
             if given is None:  # nothing came through the results of this call
                 return None
-            found = self.run_hooks(spread(grad_input, places, len(args)), given)
+            grads = spread(grad_input, places, len(args))
+            zeros = (
+                zeros_like(a) if g is None and isinstance(a, Tensor) else g
+                for a, g in zip(shapes, grads, strict=True)
+            )
+            found = self.run_hooks(tuple(zeros), given)
             self.grad_output = None
             return tuple(found[i] for i in places)
 

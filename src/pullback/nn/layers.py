@@ -77,7 +77,7 @@ class Bilinear(Module):
         super().__init__()
         if in1_features <= 0:
             raise ArgumentValueError(
-                with_site(f"in1_features must be > 0, but got {in1_features}")
+                with_site(f"in1_features must be > 0, but got (in1_features={in1_features})")
             )
         self.in1_features = in1_features
         self.in2_features = in2_features
@@ -210,15 +210,21 @@ class Unflatten(Module):
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
-        if not isinstance(unflattened_size, (tuple, list)) or not all(
-            isinstance(n, int) for n in unflattened_size
-        ):
+        if not isinstance(unflattened_size, (tuple, list)):
             raise ArgumentTypeError(
                 with_site(
-                    "unflattened_size must be tuple of ints, but found "
-                    f"{_element_text(unflattened_size)}"
+                    "unflattened_size must be a tuple of ints, but found type "
+                    f"{type(unflattened_size).__name__}"
                 )
             )
+        for i, n in enumerate(unflattened_size):
+            if not isinstance(n, int):
+                raise ArgumentTypeError(
+                    with_site(
+                        "unflattened_size must be tuple of ints, but found element of type "
+                        f"{type(n).__name__} at pos {i}"
+                    )
+                )
         self.dim = dim
         self.unflattened_size = unflattened_size
 
@@ -229,13 +235,6 @@ class Unflatten(Module):
     def extra_repr(self) -> str:
         """The dim and the sizes."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
-
-
-def _element_text(given: Any) -> str:
-    if not isinstance(given, (tuple, list)):
-        return f"type {type(given).__name__}"
-    i = next(i for i, n in enumerate(given) if not isinstance(n, int))
-    return f"element of type {type(given[i]).__name__} at pos {i}"
 
 
 # ---------------------------------------------------------------- dropping

@@ -129,7 +129,7 @@ class Module:
         if isinstance(value, Parameter):
             if parameters is None:
                 raise _too_early("parameters")
-            self._forget(name)
+            self._forget(name, "_parameters")
             self.register_parameter(name, value)
             return
         if parameters is not None and name in parameters:
@@ -146,7 +146,7 @@ class Module:
         if isinstance(value, Module):
             if modules is None:
                 raise _too_early("module")
-            self._forget(name)
+            self._forget(name, "_modules")
             modules[name] = value
             return
         if modules is not None and name in modules:
@@ -165,12 +165,13 @@ class Module:
             return
         object.__setattr__(self, name, value)
 
-    def _forget(self, name: str) -> None:
-        """Whatever the attribute was before."""
+    def _forget(self, name: str, kept: str) -> None:
+        """Whatever the attribute was before; where it was of the same kind, it keeps its place."""
         own = self.__dict__
         own.pop(name, None)
         for table in ("_parameters", "_buffers", "_modules"):
-            own[table].pop(name, None)
+            if table != kept:
+                own[table].pop(name, None)
         own["_non_persistent_buffers_set"].discard(name)
 
     def _set_buffer(self, name: str, value: Any) -> None:
@@ -185,7 +186,7 @@ class Module:
                 )
             )
         if isinstance(value, Buffer):
-            self._forget(name)
+            self._forget(name, "_buffers")
             self.register_buffer(name, value, value.persistent)
         else:
             buffers[name] = value

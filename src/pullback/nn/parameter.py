@@ -43,6 +43,9 @@ class Parameter(Tensor):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"Parameter containing:\n{representation(self)}"
 
+    __str__ = __repr__
+    __format__ = object.__format__  # type: ignore[assignment]
+
 
 class Buffer(Tensor):
     """A tensor that a module registers as a buffer when it is assigned to an attribute.
