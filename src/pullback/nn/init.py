@@ -225,7 +225,7 @@ def _reject_uniform(
 
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """(n, m, ...): rows or columns of unit length at right angles, times gain (Saxe et al. 2013)."""
+    """(n, m, ...): rows or columns at right angles, of length gain (Saxe et al. 2013)."""
     if tensor.ndim < 2:
         raise ArgumentValueError(
             with_site("Only tensors with 2 or more dimensions are supported")

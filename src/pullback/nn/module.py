@@ -1,4 +1,4 @@
-"""`Module`: parameters, buffers and modules inside modules, under the names of attributes (layer 6).
+"""`Module`: parameters, buffers and modules inside it, under the names of attributes (layer 6).
 
 What a module keeps is in `nn/state.py`, calls with hooks in `nn/calls.py`.
 """

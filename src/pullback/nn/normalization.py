@@ -33,6 +33,7 @@ class _LastDims(Module):
     """What layers over the last dims share."""
 
     normalized_shape: tuple[int, ...]
+    eps: Any  # a number; None in RMSNorm: that of the dtype
 
     def __init__(self, normalized_shape: Any, eps: float | None, elementwise_affine: bool) -> None:
         super().__init__()

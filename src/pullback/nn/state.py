@@ -32,7 +32,8 @@ class _IncompatibleKeys(NamedTuple):
             f"unexpected_keys={self.unexpected_keys})"
         )
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
 
 # ---------------------------------------------------------------- saving

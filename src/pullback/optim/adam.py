@@ -11,7 +11,7 @@ import numpy as np
 from pullback.core.callsite import with_site
 from pullback.core.quiet import quiet
 from pullback.eager.tensor import Tensor, bump_version, wrap
-from pullback.errors import ArgumentValueError
+from pullback.errors import ArgumentValueError, UnsupportedError
 from pullback.ops.broadcast import zeros_like
 from pullback.optim.optimizer import (
     Optimizer,
@@ -87,24 +87,13 @@ class Adam(Optimizer):
         if group["amsgrad"]:
             tensors.append(state["max_exp_avg_sq"])
         arrays = [t._data for t in tensors]
-        if group["differentiable"] or not all(_plain(a, arrays[0]) for a in arrays):
+        if group["differentiable"] or any(type(a) is not np.ndarray for a in arrays):
             change.recorded(*tensors)
             return
         quiet.run(change.by_blocks, arrays)
         for t in (p, *tensors[2:]):
             if t is p or t._counter is not None:
                 bump_version(t)
-
-
-def _plain(array: Any, first: Any) -> bool:
-    """Whether blocks of an array are those of the first one."""
-    return (
-        type(array) is np.ndarray
-        and array.flags.c_contiguous
-        and array.flags.writeable
-        and array.shape == first.shape
-        and array.dtype is first.dtype
-    )
 
 
 class Change:
@@ -123,15 +112,18 @@ class Change:
 
     def by_blocks(self, arrays: list[Any]) -> None:
         """The move in place, a block at a time, so that memory is gone through once."""
-        if arrays[0].dtype.kind == "c":  # real and imaginary parts are numbers of their own
-            arrays = [a.view(a.real.dtype) if a.ndim else a.reshape(1).view(a.real.dtype)
-                      for a in arrays]  # fmt: skip
-        flat = [a.reshape(-1) for a in arrays]
+        dense = [np.ascontiguousarray(a) for a in arrays]
+        flat = [a.reshape(-1) for a in dense]
+        if flat[0].dtype.kind == "c":  # real and imaginary parts are numbers of their own
+            flat = [a.view(a.real.dtype) for a in flat]
         n = flat[0].size
         scratch = np.empty((2, min(n, BLOCK)), flat[0].dtype)
         for start in range(0, n, BLOCK):
             parts = [a[start : start + BLOCK] for a in flat]
             self._block(*parts, scratch=scratch[:, : parts[0].size])
+        for k, (array, copy) in enumerate(zip(arrays, dense, strict=True)):
+            if k != 1 and array.ndim and copy is not array:  # all but the gradient were written
+                array[...] = copy
 
     def _block(
         self, p: Any, g: Any, mean: Any, squares: Any, largest: Any = None, *, scratch: Any
@@ -163,7 +155,11 @@ class Change:
     def recorded(
         self, p: Tensor, g: Tensor, mean: Tensor, squares: Tensor, largest: Tensor | None = None
     ) -> None:
-        """The same move by tensor operations: for what is recorded, mapped or laid out otherwise."""
+        """The same move by tensor operations, where it is recorded or mapped."""
+        if p._data.dtype.kind == "c":
+            raise UnsupportedError(
+                with_site("Adam of complex parameters is not built for steps that are recorded", 4)
+            )
         if self.maximize:
             g = -g
         if self.shrink is not None:
@@ -171,19 +167,11 @@ class Change:
         elif self.decay is not None:
             g = g.add(p, alpha=self.decay)
         mean.lerp_(g, 1 - self.kept)
-        squares.mul_(self.kept_squares).add_(_square(g), alpha=1 - self.kept_squares)
+        squares.mul_(self.kept_squares).add_(g * g, alpha=1 - self.kept_squares)
         if largest is not None:
             largest.copy_(largest.maximum(squares))
             squares = largest
-        p.sub_(mean / (_root(squares) / self.scale + self.eps) * self.size)
-
-
-def _square(g: Tensor) -> Tensor:
-    return g * g
-
-
-def _root(x: Tensor) -> Tensor:
-    return x.sqrt()
+        p.sub_(mean / (squares.sqrt() / self.scale + self.eps) * self.size)
 
 
 class AdamW(Adam):

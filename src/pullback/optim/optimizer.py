@@ -123,7 +123,7 @@ class Optimizer:
                 zero_gradient(p, set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Moves the parameters; `closure` computes the loss anew, where an optimiser asks for it."""
+        """Moves the parameters; `closure` computes the loss anew."""
         raise UnsupportedError(
             with_site(f"{type(self).__name__} is missing the required 'step' function")
         )
