@@ -45,6 +45,7 @@ def spelled_out() -> dict[str, list[Sample]]:
         "copy": [((real(2, 3), real(3)), {}), ((real(2, 3), real()), {}), ((real(), real()), {})],
         "replace": [((real(2, 3), real(2, 3)), {}), ((real(), real()), {})],
         "alias": [((real(2, 3),), {}), ((real(),), {})],
+        "bundle": [((real(2, 3), real(2)), {}), ((real(),), {})],
         "view_write": [
             ((real(3, 4), real(4, 2)), {"chain": chain}),
             ((real(2, 2), real(4)), {"chain": ((REGISTRY["reshape"], {"shape": (4,)}, None),)}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,16 @@ import pullback
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 BOTH = (torch, pullback)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """PyTorch's threads wait for each other longer than such small tensors take."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
 
 LAYERS = """
 Linear(3, 4)|Linear(3, 4, bias=False)|Linear(2, 0)|Bilinear(2, 3, 4)|Bilinear(2, 3, 4, bias=False)
