@@ -63,15 +63,16 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:  # noqa: A002
     """(..., k) @ (m, k)^T + (m,) -> (..., m)."""
     x = arguments.tensor(input, "linear")
     w = arguments.tensor(weight, "linear", "weight")
-    if w.ndim != 2 or not x.ndim or x._data.shape[-1] != w._data.shape[-1]:
-        rows = x.shape if x.ndim != 1 else (1, *x.shape)
+    shape, size, dtype = x._data.shape, w._data.shape, x._data.dtype
+    if len(size) != 2 or not shape or shape[-1] != size[1]:
+        rows = shape if len(shape) != 1 else (1, *shape)
         raise ShapeError(
             with_site(
                 f"mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, rows))} and "
-                f"{'x'.join(map(str, reversed(w.shape)))})"
+                f"{'x'.join(map(str, reversed(size)))})"
             )
         )
-    if x._data.dtype is not w._data.dtype and x._data.dtype != w._data.dtype:
+    if dtype is not w._data.dtype and dtype != w._data.dtype:
         names = [arguments.PYTORCH_NAMES[v._data.dtype.name] for v in (x, w)]
         raise DtypeError(
             with_site(
@@ -82,18 +83,17 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:  # noqa: A002
     if bias is None:
         return linalg.matmul(x, apply(movement.permute, (w,), {"perm": (1, 0)}, "TBackward0"))
     b = arguments.tensor(bias, "linear", "bias")
-    if b._data.ndim > 1 or b._data.size not in (1, w._data.shape[0]):
+    if b._data.ndim > 1 or b._data.size not in (1, size[0]):
         raise ShapeError(
             with_site(
-                f"linear(): bias of shape {list(b.shape)} does not fit {w.shape[0]} outputs"
+                f"linear(): bias of shape {list(b.shape)} does not fit {size[0]} outputs"
             )
         )
     linalg._same_dtype("linear", x, b)
-    if x._data.ndim == 2:
+    if len(shape) == 2:
         return apply(linalg_ops.linear, (x, w, b), {})
-    rows = x.reshape(-1, x._data.shape[-1])
-    out = apply(linalg_ops.linear, (rows, w, b), {})
-    return out.reshape(*x._data.shape[:-1], w._data.shape[0])
+    out = apply(linalg_ops.linear, (x.reshape(-1, shape[-1]), w, b), {})
+    return out.reshape(*shape[:-1], size[0])
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 from pullback.api.text import representation
 from pullback.config import Defaults
 from pullback.core.callsite import with_site
+from pullback.eager import apply
 from pullback.eager.tensor import Tensor, fill, set_requires_grad
 from pullback.errors import ArgumentTypeError
 
@@ -45,6 +46,9 @@ class Parameter(Tensor):
 
     __str__ = __repr__
     __format__ = object.__format__  # type: ignore[assignment]
+
+
+apply.PARAMETER = Parameter
 
 
 class Buffer(Tensor):
