@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent / "src" / "pullback"
 LAYERS = {
     "errors": 0, "typing": 0, "config": 0, "core": 1, "ops": 2, "eager": 3, "api": 4,
     "transforms": 5, "tracing": 5, "viz": 6, "native": 6, "autograd": 6, "func": 6, "nn": 6,
-    "optimize": 6,
+    "optim": 6, "optimize": 6,
     "__init__": 7,
 }  # fmt: skip
 # tracing hands its programs to native code when asked to, and imports it there and then

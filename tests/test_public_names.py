@@ -16,7 +16,10 @@ PUBLIC = sorted(
     n for n in vars(torch)
     if not n.startswith("_") and not isinstance(vars(torch)[n], types.ModuleType)
 )  # fmt: skip
-MODULES = ["pullback.autograd", "pullback.func", "pullback.nn.functional"]
+MODULES = [
+    "pullback.autograd", "pullback.func", "pullback.nn", "pullback.nn.functional",
+    "pullback.nn.utils", "pullback.optim",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -381,6 +381,7 @@ _LAZY: dict[str, tuple[str, str | None]] = {
     "graph": ("pullback.viz.graph", "graph"),
     "vmap": ("pullback.transforms.vmap", "vmap"),
     "func": ("pullback.func", None),
+    "optim": ("pullback.optim", None),
     "optimize": ("pullback.optimize", None),
 }
 

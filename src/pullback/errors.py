@@ -47,5 +47,16 @@ class DimensionError(PullbackError, IndexError):
     """A dimension or an index out of range (IndexError, as in PyTorch)."""
 
 
+class MissingAttributeError(PullbackError, AttributeError):
+    """An attribute that is not there, or cannot be set yet (AttributeError, as in PyTorch)."""
+
+
+class MissingKeyError(PullbackError, KeyError):
+    """A name that cannot be a key, or is none (KeyError); its text is shown as it is."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)
+
+
 class GradWarning(UserWarning):
     """Reading the `.grad` of a tensor that does not keep one."""

@@ -47,6 +47,7 @@ def spelled_out() -> dict[str, list[Sample]]:
         "replace": [((real(2, 3), real(2, 3)), {}), ((real(), real()), {})],
         "underived": [((real(2), real(3)), {"function": "f", "words": "none"})],
         "alias": [((real(2, 3),), {}), ((real(),), {})],
+        "bundle": [((real(2, 3), real(2)), {}), ((real(),), {})],
         "view_write": [
             ((real(3, 4), real(4, 2)),
              {"chain": (cut, REGISTRY["permute"], {"perm": (1, 0)}, None), "order": None}),

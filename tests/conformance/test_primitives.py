@@ -12,6 +12,7 @@ ELSEWHERE = {
     "view_write": "tests/behaviour/test_inplace_and_views.py",
     "copy": "tests/behaviour/test_inplace_and_views.py",
     "replace": "tests/behaviour/test_inplace_and_views.py",
+    "bundle": "tests/nn/test_hooks.py",
     "alias": "tests/behaviour/test_vmap_and_trace.py (grad of grad)",
     "scatter_add": "cases scatter_add, index_add",
     "implicit": "tests/behaviour/test_implicit.py",

@@ -13,6 +13,7 @@ import numpy as np
 
 from pullback.api import arguments, elementwise
 from pullback.api import nn as base
+from pullback.api.inplace import in_place
 from pullback.core.callsite import here, with_site
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
@@ -71,6 +72,8 @@ def hardtanh(
     input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False  # noqa: A002
 ) -> Tensor:
     """x kept between two bounds; at a bound the gradient is 0."""
+    if inplace:
+        return in_place(hardtanh, input, min_val, max_val)
     x = arguments.tensor(input, "hardtanh")
     if min_val > max_val:
         raise ArgumentValueError(
@@ -85,11 +88,15 @@ def hardtanh(
 
 def relu6(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x kept between 0 and 6."""
+    if inplace:
+        return in_place(relu6, input)
     return hardtanh(input, 0.0, 6.0)
 
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """(x + 3) / 6 kept between 0 and 1."""
+    if inplace:
+        return in_place(hardsigmoid, input)
     x = base.floating(input, "hardsigmoid", "hardsigmoid_cpu")
     fixed = elementwise.clamp(x.detach(), 0, 1)  # outside, and for NaN, a constant
     return where((x > -3) & (x < 3), (x + 3) / 6, fixed)
@@ -97,6 +104,8 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 
 def hardswish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x hardsigmoid(x)."""
+    if inplace:
+        return in_place(hardswish, input)
     x = base.floating(input, "hardswish", "hardswish_cpu")
     inside = (x > -3) & (x < 3)
     curved = where(inside, x, 0.0)  # no inf in the part that is not chosen
@@ -105,8 +114,13 @@ def hardswish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Tensor:  # noqa: A002
     """x above the threshold, `value` elsewhere."""
+    if inplace:
+        return in_place(_threshold, input, threshold, value)
     x = arguments.tensor(input, "threshold")
     return _gated("Threshold", elementwise.logical_not(x.detach() <= threshold), x, value)
+
+
+_threshold = threshold  # its argument has the same name
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Tensor:  # noqa: A002
@@ -167,12 +181,16 @@ def tanhshrink(input: Any) -> Tensor:  # noqa: A002
 
 def mish(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x tanh(softplus(x))."""
+    if inplace:
+        return in_place(mish, input)
     x = base.floating(input, "mish", "mish_cpu")
     return x * elementwise.tanh(base.softplus(x, threshold=math.inf))
 
 
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or alpha (exp(x / alpha) - 1) below 0."""
+    if inplace:
+        return in_place(celu, input, alpha)
     x = base.floating(input, "celu", "elu_cpu")
     if not alpha:
         raise ArgumentRuntimeError(with_site("ZeroDivisionError: alpha cannot be 0 for CELU"))
@@ -181,6 +199,8 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # no
 
 def selu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """Scaled `elu` that keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
+    if inplace:
+        return in_place(selu, input)
     alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
     x = base.floating(input, "selu", "elu_cpu")
     return apply(nn.elu, (x,), {"alpha": alpha, "scale": scale, "rate": 1.0})

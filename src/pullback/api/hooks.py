@@ -16,13 +16,16 @@ _next_id = itertools.count().__next__
 class RemovableHandle:
     """What registering a hook gives: `remove()` takes the hook away; also a context manager."""
 
-    def __init__(self, hooks: dict[int, Any]) -> None:
+    def __init__(self, hooks: dict[int, Any], *notes: dict[int, bool]) -> None:
         self.id = _next_id()
         self._hooks = hooks
+        self._notes = notes  # what else is known of the hook, by its number
 
     def remove(self) -> None:
         """Take the hook away; twice does no harm."""
         self._hooks.pop(self.id, None)
+        for note in self._notes:
+            note.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -375,6 +375,13 @@ identity_of = general(
 )  # fmt: skip
 
 
+def in_place(function: Any, x: Any, *args: Any) -> Tensor:
+    """`function(x, *args)` stored in `x`: what `inplace=True` asks of an activation."""
+    target = arguments.tensor(x, function.__name__)
+    found: Tensor = out_of_place(function)(target, *args)
+    return found
+
+
 def out_of_place(function: Any, node: str | None = None, check: Any = by_element) -> Any:
     """The in-place version of a function, by way of its out-of-place one.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.api import arguments, elementwise, linalg
 from pullback.api.convert import concrete
+from pullback.api.inplace import in_place
 from pullback.core.callsite import with_site
 from pullback.eager.apply import apply, unary
 from pullback.eager.tensor import Tensor, wrap
@@ -17,13 +18,14 @@ from pullback.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     DimensionError,
+    DtypeError,
     ShapeError,
     UnsupportedError,
 )
 from pullback.ops import linalg as linalg_ops
 from pullback.ops import movement, nn
 
-relu, sigmoid, tanh = elementwise.relu, elementwise.sigmoid, elementwise.tanh
+sigmoid, tanh = elementwise.sigmoid, elementwise.tanh
 
 
 def _axis_function(name: str, primitive: Any) -> Any:
@@ -62,29 +64,37 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:  # noqa: A002
     """(..., k) @ (m, k)^T + (m,) -> (..., m)."""
     x = arguments.tensor(input, "linear")
     w = arguments.tensor(weight, "linear", "weight")
-    if w.ndim != 2 or not x.ndim or x._data.shape[-1] != w._data.shape[-1]:
+    shape, size, dtype = x._data.shape, w._data.shape, x._data.dtype
+    if len(size) != 2 or not shape or shape[-1] != size[1]:
+        rows = shape if len(shape) != 1 else (1, *shape)
         raise ShapeError(
             with_site(
-                f"mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, x.shape))} and "
-                f"{'x'.join(map(str, reversed(w.shape)))})"
+                f"mat1 and mat2 shapes cannot be multiplied ({'x'.join(map(str, rows))} and "
+                f"{'x'.join(map(str, reversed(size)))})"
             )
         )
-    linalg._same_dtype("linear", x, w)
+    if dtype is not w._data.dtype and dtype != w._data.dtype:
+        names = [arguments.PYTORCH_NAMES[v._data.dtype.name] for v in (x, w)]
+        raise DtypeError(
+            with_site(
+                f"mat1 and mat2 must have the same dtype, but got {names[0]} and {names[1]}: "
+                "convert one with .to()"
+            )
+        )
     if bias is None:
         return linalg.matmul(x, apply(movement.permute, (w,), {"perm": (1, 0)}, "TBackward0"))
     b = arguments.tensor(bias, "linear", "bias")
-    if b._data.ndim > 1 or b._data.size not in (1, w._data.shape[0]):
+    if b._data.ndim > 1 or b._data.size not in (1, size[0]):
         raise ShapeError(
             with_site(
-                f"linear(): bias of shape {list(b.shape)} does not fit {w.shape[0]} outputs"
+                f"linear(): bias of shape {list(b.shape)} does not fit {size[0]} outputs"
             )
         )
     linalg._same_dtype("linear", x, b)
-    if x._data.ndim == 2:
+    if len(shape) == 2:
         return apply(linalg_ops.linear, (x, w, b), {})
-    rows = x.reshape(-1, x._data.shape[-1])
-    out = apply(linalg_ops.linear, (rows, w, b), {})
-    return out.reshape(*x._data.shape[:-1], w._data.shape[0])
+    out = apply(linalg_ops.linear, (x.reshape(-1, shape[-1]), w, b), {})
+    return out.reshape(*shape[:-1], size[0])
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
@@ -118,6 +128,11 @@ def floating(value: Any, function: str, kernel: str) -> Tensor:
     return x
 
 
+def relu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
+    """x, or 0 below 0."""
+    return in_place(elementwise.relu, input) if inplace else elementwise.relu(input)
+
+
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Tensor:  # noqa: A002
     """log(1 + exp(beta x)) / beta; linear above the threshold."""
     x = arguments.tensor(input, "softplus")
@@ -126,18 +141,24 @@ def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Tensor:  # n
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or negative_slope * x below 0."""
+    if inplace:
+        return in_place(leaky_relu, input, negative_slope)
     x = arguments.tensor(input, "leaky_relu")
     return apply(nn.leaky_relu, (x,), {"negative_slope": negative_slope})
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Tensor:  # noqa: A002
     """x, or alpha * (exp(x) - 1) below 0."""
+    if inplace:
+        return in_place(elu, input, alpha)
     x = floating(input, "elu", "elu_cpu")
     return apply(nn.elu, (x,), {"alpha": alpha, "scale": 1.0, "rate": 1.0})
 
 
 def silu(input: Any, inplace: bool = False) -> Tensor:  # noqa: A002
     """x * sigmoid(x)."""
+    if inplace:
+        return in_place(silu, input)
     x = arguments.tensor(input, "silu")
     return x * sigmoid(x)
 
@@ -254,6 +275,8 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Tensor:
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:  # noqa: A002
     """Each element set to 0 with probability p, the others scaled by 1 / (1 - p)."""
+    if inplace:
+        return in_place(dropout, input, p, training)
     x = arguments.tensor(input, "dropout")
     if not 0 <= p <= 1:
         raise ArgumentValueError(

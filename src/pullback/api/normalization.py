@@ -93,6 +93,17 @@ def _per_channel(value: Any, ndim: int) -> Any:
     return None if value is None else value.reshape((-1,) + (1,) * (ndim - 2))
 
 
+def _check_channels(x: Tensor, **values: Any) -> None:
+    """One number for each channel in whatever is given."""
+    for name, value in values.items():
+        if value is not None and value._data.size != x.shape[1]:
+            raise ArgumentRuntimeError(
+                with_site(
+                    f"{name} should contain {x.shape[1]} elements not {value._data.size}", 3
+                )
+            )
+
+
 def batch_norm(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,  # noqa: A002
     training: bool = False, momentum: float = 0.1, eps: float = 1e-05,
@@ -108,6 +119,7 @@ def batch_norm(
         raise ArgumentRuntimeError(
             with_site(f"batch_norm needs (n, c, ...), got shape {list(x.shape)}")
         )
+    _check_channels(x, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     dims = (0, *range(2, x.ndim))
     if not training:
         if running_mean is None or running_var is None:

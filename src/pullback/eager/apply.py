@@ -469,6 +469,10 @@ NOTHING, FIRST, SECOND, BOTH, OUTPUT = range(5)
 LAYOUTS: dict[tuple[int, ...], int] = {(): NOTHING, (0,): FIRST, (1,): SECOND, (0, 1): BOTH}
 
 
+# The one subclass of Tensor that the fast ways take as well: `nn.parameter` puts its class here.
+PARAMETER: Any = Tensor
+
+
 def fast_plan(primitive: Primitive, mask: int, name: str | None, n: int) -> Plan | None:
     """The plan, when its nodes keep at most inputs (or only the output): else None."""
     plan = primitive.plan(mask, name, n)
@@ -501,7 +505,7 @@ def binary(primitive: Primitive, name: str | None = None) -> Any:
         return general
 
     def operator(a: Any, b: Any) -> Any:
-        if type(a) is not Tensor:
+        if type(a) is not Tensor and type(a) is not PARAMETER:
             return general(a, b)
         x = a._data
         if type(x) is not _ndarray:
@@ -521,6 +525,12 @@ def binary(primitive: Primitive, name: str | None = None) -> Any:
                     return general(a, b)
             needs = a._requires_grad
             f = CONSTANT
+        elif type(b) is PARAMETER:  # last: nothing else waits for this test
+            y = b._data
+            if type(y) is not _ndarray or dtype is not y.dtype:
+                return general(a, b)
+            needs = a._requires_grad + 2 * b._requires_grad
+            f = b._edge
         else:
             return general(a, b)
         if dtype is not _FLOAT32 and dtype is not _FLOAT64:
@@ -661,7 +671,7 @@ def unary(primitive: Primitive, name: str | None = None, into: Any = None) -> An
 
     def call(input: Any, *, out: Any = None) -> Any:  # noqa: A002  PyTorch's name
         x = input
-        if type(x) is not Tensor or out is not None:
+        if (type(x) is not Tensor and type(x) is not PARAMETER) or out is not None:
             return general(x, out=out)
         p = x._data
         if type(p) is not _ndarray:

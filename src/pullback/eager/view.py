@@ -31,8 +31,9 @@ from pullback.eager.tensor import (
 from pullback.errors import GraphError
 from pullback.typing import Params
 
-# How a view was made decides whether a recorded change may reach it.
-PLAIN, MULTIPLE, UNRECORDED = range(3)  # alone | with others by one operation | under no_grad
+# How a view was made decides whether a recorded change may reach it: alone | with others by one
+# operation | under no_grad | given back by code whose derivative is its own (a hook, a Function)
+PLAIN, MULTIPLE, UNRECORDED, CUSTOM = range(4)
 
 
 def link_view(
@@ -202,6 +203,10 @@ def refused_write(view: Tensor, change: str) -> GraphError:
     if rare.creation == UNRECORDED or edge is STALE_LEAF or not view._requires_grad:
         text = f"A view was created in no_grad mode and {change} modified inplace with grad mode "
         text += "enabled."
+    elif rare.creation == CUSTOM:
+        name = "an operation" if type(edge) is not tuple else type(edge[0]).__name__
+        number = 0 if type(edge) is not tuple else edge[1]
+        text = f"Output {number} of {name} is a view and {change} modified inplace."
     else:
         _, primitive, _, number = next(s for s in steps(rare.chain) if s[3] is not None)
         name = primitive.node_name.removesuffix("Backward0")
@@ -211,6 +216,12 @@ def refused_write(view: Tensor, change: str) -> GraphError:
             " This view is the output of a function that returns multiple views. Such functions do "
             "not allow the output views to be modified inplace. You should replace the inplace "
             "operation by an out-of-place one."
+        )
+    elif rare.creation == CUSTOM:
+        text += (
+            " This view was created inside a custom Function (or because an input was returned "
+            "as-is), and the change would go past its backward, or its hooks: this behavior is "
+            "forbidden. Change a clone() of it instead."
         )
     else:
         text += (

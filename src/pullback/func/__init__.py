@@ -15,8 +15,11 @@ __all__ = [
     "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
 ]
 
-# what goes beyond PyTorch and loads when first used: name -> module
+# what loads when first used, among it all that goes beyond PyTorch: name -> module
 _LAZY = {
+    "functional_call": "pullback.func.stateful",
+    "functionalize": "pullback.func.stateful",
+    "stack_module_state": "pullback.func.stateful",
     "implicit": "pullback.transforms.implicit",
     "sparse_hessian": "pullback.transforms.sparse",
     "sparse_jacobian": "pullback.transforms.sparse",

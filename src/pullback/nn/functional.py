@@ -21,6 +21,13 @@ from pullback.api.activation import (
     tanhshrink,
     threshold,
 )
+from pullback.api.dropout import (
+    alpha_dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
 from pullback.api.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -68,13 +75,15 @@ from pullback.api.normalization import (
 )
 
 __all__ = [
-    "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu",
-    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "elu", "embedding",
-    "gaussian_nll_loss", "gelu", "glu", "group_norm", "hardshrink", "hardsigmoid", "hardswish",
-    "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss",
-    "layer_norm", "leaky_relu", "linear", "log_softmax", "logsigmoid", "margin_ranking_loss",
-    "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad", "pairwise_distance",
-    "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "selu", "sigmoid", "silu",
-    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
-    "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
+    "alpha_dropout", "batch_norm", "bilinear", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "embedding",
+    "feature_alpha_dropout", "gaussian_nll_loss", "gelu", "glu", "group_norm", "hardshrink",
+    "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
+    "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_softmax",
+    "logsigmoid", "margin_ranking_loss", "mish", "mse_loss", "nll_loss", "normalize", "one_hot",
+    "pad", "pairwise_distance", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm",
+    "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin",
+    "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+    "triplet_margin_loss",
 ]  # fmt: skip

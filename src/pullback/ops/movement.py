@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pullback.core.primitive import Primitive, RuleSpec
-from pullback.ops.broadcast import reshape, shape_of, sum_
+from pullback.ops.broadcast import broadcast_to, reshape, shape_of, sum_
 from pullback.ops.kinds import conj, linear
 from pullback.typing import Axes, Shape
 
@@ -226,4 +226,18 @@ clone = linear(
 alias = linear(
     "alias", lambda x: x[...], transpose=dict(x=lambda g: g), batch="elementwise", view=True,
     doc="the same memory under another tensor",
+)  # fmt: skip
+
+
+def _batch_bundle(size: int, *xs: Any, batched: tuple[bool, ...]) -> Any:
+    return tuple(
+        alias(x) if b else broadcast_to(x, shape=(size, *shape_of(x)))
+        for x, b in zip(xs, batched, strict=True)
+    )
+
+
+bundle = linear(
+    "bundle", lambda *xs: tuple(x[...] for x in xs), joint=lambda g: list(g), outputs=None,
+    materialize=False, batch=_batch_bundle, node_name="BackwardHookFunctionBackward",
+    doc="the tensors themselves, as the outputs of one node",
 )  # fmt: skip
