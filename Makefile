@@ -44,6 +44,8 @@ oracle: $(VENV)/oracle
 
 bench: $(VENV)/oracle
 	$(BIN)/python -m bench.overhead
+	$(BIN)/python -m bench.fused
+	$(BIN)/python -m bench.transforms
 
 clean:
 	rm -rf $(VENV) out build dist

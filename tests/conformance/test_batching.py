@@ -46,6 +46,15 @@ def spelled_out() -> dict[str, list[Sample]]:
         "copy": [((real(2, 3), real(3)), {}), ((real(2, 3), real()), {}), ((real(), real()), {})],
         "replace": [((real(2, 3), real(2, 3)), {}), ((real(), real()), {})],
         "underived": [((real(2), real(3)), {"function": "f", "words": "none"})],
+        "signbit": [((real(2) - 0.5,), {}), ((ints(1, -2),), {})],
+        "heaviside": [((real(2, 3) - 0.5, real(3)), {})],
+        "searchsorted": [
+            ((np.sort(real(4)), real(2, 3)), {"side": "left", "narrow": False}),
+            ((np.sort(real(4)), real()), {"side": "right", "narrow": True}),
+            ((np.sort(real(2, 4)), real(2, 3)), {"side": "right", "narrow": False}),
+        ],
+        "isin": [((ints(1, 2, 3), ints(2, 5)), {"invert": False}),
+                 ((ints([1, 2], [2, 7]), ints([7, 1, 1])), {"invert": True})],
         "alias": [((real(2, 3),), {}), ((real(),), {})],
         "bundle": [((real(2, 3), real(2)), {}), ((real(),), {})],
         "view_write": [
@@ -144,6 +153,7 @@ def spelled_out() -> dict[str, list[Sample]]:
 def derived(p: Primitive) -> list[Sample]:
     """Samples of an elementwise primitive or a reduction, which need no writing out."""
     integers = p.name.startswith(("bitwise", "logical")) or p.name.endswith("shift")
+    integers |= p.name in ("gcd", "lcm")
 
     def values(*shape: int) -> Any:
         return np.asarray(RNG.integers(0, 4, shape)) if integers else real(*shape)
@@ -400,12 +410,7 @@ def test_nested_vmap_is_two_loops(name: str) -> None:
 
 # ---------------------------------------------------------------- public functions
 # Their shape depends on data: refused, or they look at the values of one tensor.
-REFUSED = {"index mask", "masked_select", "masked_scatter"}
-# The indices come from NumPy directly, and a clear error says so.
-UNBUILT = {
-    "nanquantile",
-    *(f"quantile {w}" for w in "linear lower higher midpoint nearest all keepdim".split()),
-}  # fmt: skip
+REFUSED = {"index mask", "masked_select"}
 # running statistics are shared by the examples: PyTorch refuses to write them, too
 SHARED = {"batch_norm"}
 
@@ -420,7 +425,7 @@ def test_vmap_of_every_parity_case(case: Any) -> None:
     rows = [[torch.tensor(a) for a in row] for row in zip(
         *(examples(np.asarray(a), 2) for a in case.inputs), strict=True)]  # fmt: skip
     inputs = [torch.stack(column) for column in zip(*rows, strict=True)]
-    if case.name.rpartition("/")[0] in REFUSED | UNBUILT | SHARED:
+    if case.name.rpartition("/")[0] in REFUSED | SHARED:
         with pytest.raises(RuntimeError, match="vmap|inside a transform"):
             vmap(f)(*inputs)
         return

@@ -13,6 +13,13 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 
+# What PyTorch refuses and we do, for its meaning is clear.
+ALLOWED = {
+    268: "a single element changed by itself, seen through views of other strides",
+    3346: "a write to a view made before its base came to require grad",
+}
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("start", range(0, 5000, 500))
 def test_programs_agree(start: int) -> None:
@@ -22,7 +29,7 @@ def test_programs_agree(start: int) -> None:
         d = difference(run(torch, steps), run(pullback, steps))
         if d is not None:
             found[seed] = d
-    assert found == {}
+    assert found.keys() == {seed for seed in ALLOWED if start <= seed < start + 500}, found
 
 
 @pytest.mark.filterwarnings("ignore")

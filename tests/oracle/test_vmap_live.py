@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,11 @@ pytestmark = [
     pytest.mark.torch,
     pytest.mark.filterwarnings("ignore:There is a performance drop"),
 ]
+
+
+def copied(target: Any, x: Any) -> Any:
+    return target.copy_(x)
+
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(4, 3)), RNG.normal(size=(4, 3))
@@ -280,7 +286,7 @@ BAD: dict[str, Callable[[Any, Any], Any]] = {
     "float": lambda T, x: T.vmap(lambda a: float(a.sum()))(x),
     "slice": lambda T, x: T.vmap(lambda a: x[: a.sum().long()])(x),
     "branch": lambda T, x: T.vmap(lambda a: a if a.sum() > 0 else -a)(x),
-    "copy into shared": lambda T, x: T.vmap(lambda a: T.zeros(3).copy_(a))(x),
+    "copy into shared": lambda T, x: T.vmap(functools.partial(copied, T.zeros(3)))(x),
     "leaf": lambda T, x: T.vmap(lambda a: a.add_(1))(x.clone().requires_grad_()),
     "expanded": lambda T, x: T.vmap(lambda a: a[0].expand(3).add_(1))(x.clone()),
     "index out of range": lambda T, x: T.vmap(lambda a, i: a[i])(x, T.tensor([0, 1, 2, 9])),

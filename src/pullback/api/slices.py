@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from pullback.api import arguments, elementwise, indexing
+from pullback.api import arguments, elementwise, indexing, reduce
 from pullback.api.convert import concrete
 from pullback.api.movement import broadcast_tensors, expand, reshape, unsqueeze
 from pullback.core.callsite import with_site
 from pullback.core.refusal import kernel
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
+from pullback.eager.view import memory
 from pullback.errors import (
     ArgumentRuntimeError,
     ArgumentTypeError,
@@ -157,19 +158,22 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Tensor:  # noqa: A002
             )
         )
     x, m = broadcast_tensors(x, m)
-    flags = concrete(m, "masked_scatter")
-    wanted = int(flags.sum())
-    if wanted > s._data.size:
+    flags = reshape(m, -1)
+    counts = memory(reduce.sum(flags))
+    if type(counts) is not np.ndarray:
+        concrete(m, "masked_scatter")  # raises: in a trace, how many are needed is not known
+    wanted = int(counts.max())  # of several examples, the one that needs most
+    if wanted > s.numel():
         raise ArgumentRuntimeError(
             with_site(
-                "Number of elements of source < number of ones in mask: "
-                f"{s._data.size} < {wanted}"
+                f"Number of elements of source < number of ones in mask: {s.numel()} < {wanted}"
             )
         )
     if not wanted:
         return x.clone()
-    places = np.maximum(np.cumsum(flags).reshape(flags.shape) - 1, 0)
-    values = indexing.getitem(reshape(s, -1), wrap(places))
+    places = elementwise.clamp(reduce.cumsum(flags, 0) - 1, 0)
+    values = indexing.index_select(reshape(s, -1), 0, places)
+    values = reshape(values, x.shape)
     return apply(elementwise_ops.where, (m, values, x), {}, "MaskedScatterBackward0")
 
 

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from pullback.api import arguments, elementwise
-from pullback.api.convert import concrete
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.refusal import Refusal, kernel, unsupported
 from pullback.eager.apply import apply
 from pullback.eager.tensor import Tensor, wrap
-from pullback.errors import ArgumentRuntimeError, UnsupportedError
+from pullback.errors import ArgumentRuntimeError
 from pullback.ops import elementwise as elementwise_ops
 from pullback.ops import special as ops
 
@@ -138,36 +137,14 @@ def heaviside(input: Any, values: Any, *, out: Any = None) -> Tensor:  # noqa: A
         raise ArgumentRuntimeError(
             with_site("heaviside is not yet implemented for tensors with different dtypes.")
         )
-    found = np.asarray(np.heaviside(concrete(x, "heaviside"), v._data))
     words = "derivative for aten::heaviside is not implemented"
+    found = apply(ops.heaviside, (x.detach(), v.detach()), {})
     return into(out, elementwise.without_derivative(
-        wrap(found.astype(x._data.dtype, copy=False)), "aten::heaviside", "NotImplemented", x, v,
-        words=words))  # fmt: skip
+        found, "aten::heaviside", "NotImplemented", x, v, words=words))  # fmt: skip
 
 
-def _of_arrays(name: str, function: Any, kinds: str, doc: str) -> Any:
-    """A function of two tensors that has no gradient."""
-
-    def of_arrays(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
-        a = arguments.tensor(input, name)
-        b = arguments.tensor(other, name, "other")
-        wide = dtypes.to_numpy(elementwise.result_type(a, b))
-        if wide.kind not in kinds:
-            raise UnsupportedError(
-                with_site(
-                    f"\"{name}_cpu\" not implemented for '{arguments.PYTORCH_NAMES[wide.name]}'"
-                )
-            )
-        found = function(concrete(a, name).astype(wide), concrete(b, name).astype(wide))
-        return into(out, wrap(np.asarray(found)))
-
-    of_arrays.__name__ = of_arrays.__qualname__ = name
-    of_arrays.__doc__ = doc
-    return of_arrays
-
-
-gcd = _of_arrays("gcd", np.gcd, "iu", "The greatest common divisor of integers.")
-lcm = _of_arrays("lcm", np.lcm, "iu", "The least common multiple of integers.")
+gcd = elementwise._two("gcd", ops.gcd, elementwise.NEITHER)
+lcm = elementwise._two("lcm", ops.lcm, elementwise.NEITHER)
 
 
 def nextafter(input: Any, other: Any, *, out: Any = None) -> Tensor:  # noqa: A002
@@ -180,5 +157,4 @@ def signbit(input: Any, *, out: Any = None) -> Tensor:  # noqa: A002
     """Whether the sign is negative, also of -0.0."""
     x = arguments.tensor(input, "signbit")
     arguments.refuse(x, unsupported("c", "signbit is not implemented for complex tensors."))
-    data = concrete(x, "signbit")
-    return into(out, wrap(np.asarray(np.signbit(data) if data.dtype.kind == "f" else data < 0)))
+    return into(out, apply(ops.signbit, (x,), {}))

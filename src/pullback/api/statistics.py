@@ -9,8 +9,8 @@ import numpy as np
 
 from pullback.api import arguments, elementwise, reduce
 from pullback.api.convert import concrete
-from pullback.api.indexing import index_select
-from pullback.api.movement import cat, movedim, reshape, unsqueeze
+from pullback.api.indexing import gather, index_select
+from pullback.api.movement import cat, expand, movedim, reshape, unsqueeze
 from pullback.api.slices import narrow
 from pullback.core import dtypes
 from pullback.core.callsite import with_site
@@ -18,13 +18,14 @@ from pullback.core.refusal import Refusal, kernel, refuse
 from pullback.eager.apply import apply
 from pullback.eager.batched import by_example
 from pullback.eager.tensor import Tensor, wrap
+from pullback.eager.view import memory
 from pullback.errors import (
     ArgumentRuntimeError,
     DimensionError,
-    UnsupportedError,
 )
 from pullback.ops import indexing as indexing_ops
 from pullback.ops import reduce as reduce_ops
+from pullback.ops import searching
 
 into = elementwise.into
 
@@ -264,18 +265,15 @@ def _quantile(
     if not isinstance(q, (Tensor, int, float)):
         raise elementwise.invalid_combination(name, x, q)
     keepdim = arguments.flag(keepdim, name, "keepdim")
-    at = q._data if isinstance(q, Tensor) else np.asarray(q, x._data.dtype)
-    if isinstance(q, Tensor) and q.requires_grad:
-        raise UnsupportedError(
-            with_site(f"{name}(): q cannot require grad here: give q.detach()")
-        )
+    at = q if isinstance(q, Tensor) else wrap(np.asarray(q, x._data.dtype))
     if at.ndim > 1:
         raise ArgumentRuntimeError(with_site(f"{name}() q must be a scalar or 1D tensor"))
-    if at.dtype != x._data.dtype:
+    if at._data.dtype != x._data.dtype:
         raise ArgumentRuntimeError(
             with_site(f"{name}() q tensor must be same dtype as the input tensor")
         )
-    if not ((at >= 0) & (at <= 1)).all():
+    known = memory(at)
+    if type(known) is np.ndarray and not ((known >= 0) & (known <= 1)).all():
         raise ArgumentRuntimeError(with_site(f"{name}() q values must be in the range [0, 1]"))
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
         raise ArgumentRuntimeError(
@@ -293,26 +291,28 @@ def _quantile(
         kept = [1 if i == a else n for i, n in enumerate(x.shape)]
     if not line.shape[-1] or not x._data.size:
         raise ArgumentRuntimeError(with_site(f"{name}() input tensor must be non-empty"))
-    found = _between(line, at.reshape(-1), interpolation, skip)  # (..., number of q)
+    found = _between(line, reshape(at, -1), interpolation, skip)  # (..., number of q)
     shape = kept if keepdim else list(line.shape[:-1])
     if not at.ndim:
         return reshape(found, tuple(shape))
-    return reshape(movedim(found, -1, 0), (at.size, *shape))
+    return reshape(movedim(found, -1, 0), (at.numel(), *shape))
 
 
-def _between(line: Tensor, at: Any, interpolation: str, skip: bool) -> Tensor:
+def _between(line: Tensor, at: Tensor, interpolation: str, skip: bool) -> Tensor:
     """Quantiles along the last dim, from the sorted elements around them."""
     ordered = reduce.sort(line, -1).values
-    data = concrete(ordered, "quantile")
-    present = (data == data).sum(-1, keepdims=True)  # NaN is sorted to the end
-    last = data.shape[-1] - 1
-    rank = at * (np.maximum(present - 1, 0) if skip else last)
-    if not skip:  # a NaN makes the result NaN: the last element
-        rank = np.where(present == last + 1, rank, float(last))
-    rank = rank.astype(data.dtype)
+    still = ordered.detach()
+    present = reduce.sum(still == still, -1, keepdim=True)  # NaN is sorted to the end
+    last = line.shape[-1] - 1
+    if skip:
+        rank = at * elementwise.clamp(present - 1, 0).to(line.dtype)
+    else:  # a NaN makes the result NaN: the last element
+        worst = wrap(np.asarray(last, line._data.dtype))
+        rank = elementwise.where(present == last + 1, at * last, worst)
     if interpolation == "nearest":
-        rank = np.round(rank)
-    low, high = np.floor(rank), np.ceil(rank)
+        rank = elementwise.round(rank)
+    fixed = rank.detach()
+    low, high = elementwise.floor(fixed), elementwise.ceil(fixed)
     if interpolation == "lower":
         rank = high = low
     elif interpolation == "higher":
@@ -320,14 +320,13 @@ def _between(line: Tensor, at: Any, interpolation: str, skip: bool) -> Tensor:
     below = _gathered(ordered, low)
     if interpolation in ("lower", "higher", "nearest"):
         return below
-    weight = np.full_like(rank, 0.5) if interpolation == "midpoint" else rank - low
-    return elementwise.lerp(below, _gathered(ordered, high), wrap(weight))
+    weight: Any = 0.5 if interpolation == "midpoint" else rank - low
+    return elementwise.lerp(below, _gathered(ordered, high), weight)
 
 
-def _gathered(ordered: Tensor, places: Any) -> Tensor:
-    index = np.broadcast_to(places, (*ordered.shape[:-1], places.shape[-1]))
-    return apply(indexing_ops.gather, (ordered, wrap(index.astype(np.int64))), {
-        "axis": ordered.ndim - 1})  # fmt: skip
+def _gathered(ordered: Tensor, places: Tensor) -> Tensor:
+    index = expand(places.to(dtypes.int64), (*ordered.shape[:-1], places.shape[-1]))
+    return apply(indexing_ops.gather, (ordered, index), {"axis": ordered.ndim - 1})
 
 
 @arguments.numpy_names
@@ -455,33 +454,25 @@ def searchsorted(
 
     `right` (or side="right"): after equal elements, not before.
     """
-    rows = concrete(arguments.tensor(sorted_sequence, "searchsorted", "sorted_sequence"), "search")
-    alone = not isinstance(input, Tensor)
-    values = np.asarray(input) if alone else concrete(input, "searchsorted")
+    rows = arguments.tensor(sorted_sequence, "searchsorted", "sorted_sequence").detach()
+    values = input.detach() if isinstance(input, Tensor) else wrap(np.asarray(input))
     if sorter is not None:
-        rows = np.take_along_axis(rows, concrete(sorter, "searchsorted"), -1)
+        rows = gather(rows, -1, arguments.tensor(sorter, "searchsorted", "sorter"))
     if side not in (None, "left", "right") or (side == "left" and right):
         raise ArgumentRuntimeError(
             with_site("torch.searchsorted(): side and right can't be set to opposites")
         )
-    wide = dtypes.promote_types(rows.dtype, values.dtype)
+    wide = dtypes.promote_types(rows._data.dtype, values._data.dtype)
     refuse((kernel("bc", "searchsorted_out_cpu"),), wide, ())
-    which: Any = "right" if right or side == "right" else "left"
-    if rows.ndim == 1:
-        found = np.searchsorted(rows, values, which)
-    else:
-        if rows.shape[:-1] != values.shape[:-1]:
-            raise ArgumentRuntimeError(
-                with_site(
-                    "torch.searchsorted(): boundaries tensor should be 1 dimension or the first "
-                    "N-1 dimensions of boundaries tensor and input value tensor must match"
-                )
+    if rows.ndim != 1 and rows.shape[:-1] != values.shape[:-1]:
+        raise ArgumentRuntimeError(
+            with_site(
+                "torch.searchsorted(): boundaries tensor should be 1 dimension or the first "
+                "N-1 dimensions of boundaries tensor and input value tensor must match"
             )
-        found = np.empty(values.shape, np.int64)
-        for place in np.ndindex(rows.shape[:-1]):
-            found[place] = np.searchsorted(rows[place], values[place], which)
-    kind = np.int32 if out_int32 else np.int64
-    return into(out, wrap(np.asarray(found).astype(kind)))
+        )
+    params = {"side": "right" if right or side == "right" else "left", "narrow": bool(out_int32)}
+    return into(out, apply(searching.searchsorted, (rows, values), params))
 
 
 def bucketize(
@@ -501,15 +492,15 @@ def isin(
 ) -> Tensor:
     """Which elements occur among the test elements."""
     given, among = (
-        concrete(v, "isin") if isinstance(v, Tensor) else np.asarray(v)
+        v.detach() if isinstance(v, Tensor) else wrap(np.asarray(v))
         for v in (elements, test_elements)
     )
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise elementwise.invalid_combination("isin", elements, test_elements)
     for v in (given, among):
         said = Refusal("bc", "Unsupported input type encountered for isin(): {dtype}")
-        refuse((said,), v.dtype, ())
-    return wrap(np.asarray(np.isin(given, among, invert=invert)))
+        refuse((said,), v._data.dtype, ())
+    return apply(searching.isin, (given, among), {"invert": bool(invert)})
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:  # noqa: N803

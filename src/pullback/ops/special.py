@@ -86,6 +86,23 @@ nextafter = elementwise(
 )  # fmt: skip
 
 
+gcd = elementwise("gcd", np.gcd, doc="the greatest common divisor of integers",
+                  refuses=(kernel("bfc", "gcd_cpu"),))  # fmt: skip
+lcm = elementwise("lcm", np.lcm, doc="the least common multiple of integers",
+                  refuses=(kernel("bfc", "lcm_cpu"),))  # fmt: skip
+
+
+def _signbit(x: Any) -> Any:
+    return np.signbit(x) if x.dtype.kind == "f" else np.less(x, 0)
+
+
+signbit = elementwise("signbit", _signbit, promotion=None, doc="whether the sign is negative")
+heaviside = elementwise(
+    "heaviside", lambda x, values: np.heaviside(x, values).astype(x.dtype, copy=False),
+    promotion=None, doc="0 below 0, values at 0, 1 above",
+)  # fmt: skip
+
+
 def _copysign_slope(a: Any, out: Any) -> Any:
     """Whether the sign was kept (1) or changed (-1); 0 at 0, as for |a|."""
     return where(a != a, math.nan, sign(a) * sign(out))
