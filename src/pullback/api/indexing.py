@@ -16,6 +16,7 @@ from pullback.core import dtypes
 from pullback.core.callsite import with_site
 from pullback.core.shapes import broadcast_shapes
 from pullback.eager.apply import apply
+from pullback.eager.inplace import apply_inplace, check_writable
 from pullback.eager.overlap import at_places
 from pullback.eager.tensor import Tensor, wrap
 from pullback.eager.view import memory
@@ -87,8 +88,6 @@ def _write(
     x: Tensor, places: list[Place], value: Tensor, *, inplace: bool, accumulate: bool = False
 ) -> Tensor:
     """value written (or added) at index arrays: into x, or into a copy of it."""
-    from pullback.eager.inplace import apply_inplace, check_writable
-
     if inplace:
         check_writable(x, int(value._requires_grad))
     template, indices = keys.positions(x, places)
@@ -201,10 +200,10 @@ def _index(index: Any, function: str, x: Tensor, axis: int, name: str = "index")
     if not i._data.size and function in ("gather", "scatter"):
         return i if i._data.dtype.kind == "i" else i.to(dtypes.int64)
     index_dtype(i, function)
-    data = memory(i)
-    if type(data) is np.ndarray and data.size:
+    values = memory(i)
+    if type(values) is np.ndarray and values.size:
         n = x._data.shape[axis] if x.ndim else 1
-        low, high = int(data.min()), int(data.max())
+        low, high = int(values.min()), int(values.max())
         least = -n if function == "index_fill_" else 0
         if low < least or high >= n:
             bad = high if high >= n else low
